@@ -1,0 +1,130 @@
+/* The remediation core: verdicts, progress, the world and people's commands in; records and actions
+ * out. Pure: no clock, no I/O, no randomness; the same inputs give the same bytes. It holds the
+ * policies, the open incidents, the spare ledger, what was spent of the budgets, and the breaker.
+ *
+ * How to drive it: give inputs as they come, call remediation_tick at least at
+ * remediation_next_deadline (a second's grain is enough), and after every input drain
+ * remediation_next_effect. The records of one drain are one transaction; a START or POLL that follows
+ * them is executed only after that transaction is durable, and only when remediation_may_start still
+ * agrees at that moment. Every START and POLL is answered by exactly one remediation_outcome.
+ *
+ * After a crash: remediation_new, remediation_set_policy, remediation_restore_control, then
+ * remediation_restore for every incident that store_restore gives (ended ones too: they are the memory
+ * against stale verdicts, of budgets and of repeat offenders), then go on. An action with an intent and
+ * no outcome is polled first, never started blindly.
+ */
+#ifndef BROOM_REMEDIATION_CORE_H
+#define BROOM_REMEDIATION_CORE_H
+
+#include "detectors/engine.h"
+#include "remediation/actuator.h"
+#include "remediation/incident.h"
+#include "remediation/policy.h"
+
+struct remediation;
+
+struct remediation_params {
+    enum mode daemon_mode;       /* of broomd itself; MODE_UNSET counts as observe */
+    const char *actuator;        /* its name, for the records */
+    int64_t next_number;         /* of the next incident; at least 1 */
+};
+
+struct remediation *remediation_new(const struct remediation_params *params);
+void remediation_free(struct remediation *core);
+DEFINE_AUTO(struct remediation, remediation_free)
+
+/* Takes the set over. Incidents that are confirmed keep the plan they were confirmed with. */
+void remediation_set_policy(struct remediation *core, struct policy_set *take_policies, int64_t now_ns);
+
+/* Pause and breaker as they stood, from the store. reason and actor may be NULL. */
+void remediation_restore_control(struct remediation *core, bool paused, bool breaker_open,
+                                 const char *reason, int64_t next_number);
+/* record: the `incident` record's JSON. ERR_INVALID when it is none. */
+MUST_CHECK enum status remediation_restore(struct remediation *core, const struct json *record,
+                                           int64_t now_ns, struct error *reterr);
+
+/* One verdict of a job's engine. `source` says who accuses: "detector" for statistics, else the name of
+ * the reporter of hardware events ("events", "monitor-7"). job is borrowed for the call. */
+void remediation_verdict(struct remediation *core, const struct job *job, const struct verdict *verdict,
+                         const char *source, int64_t now_ns);
+/* A job's progress as its engine sees it; call it about once a second a job. */
+void remediation_progress(struct remediation *core, const char *job, const struct engine_progress *progress,
+                          int64_t now_ns);
+/* The answer to EFFECT_DESCRIBE, or a periodic one. Borrowed for the call. */
+void remediation_world(struct remediation *core, const struct world *world, int64_t now_ns);
+
+enum command_verb { COMMAND_APPROVE = 0, COMMAND_ABORT, COMMAND_ACK, COMMAND_DECLINE, COMMAND_NOTE,
+                    COMMAND_PAUSE, COMMAND_RESUME, COMMAND_FENCED, COMMAND_BREAKER_CLOSE,
+                    COMMAND_VERB_COUNT };
+
+struct remediation_command {
+    enum command_verb verb;
+    const char *incident_ref;    /* NULL for pause, resume, breaker_close */
+    const char *actor;           /* what authentication proved; never a parameter */
+    const char *text;            /* why; may be NULL */
+};
+/* ERR_NOT_FOUND: no such incident. ERR_REFUSED: it makes no sense now; the message says why.
+ * abort leaves cordons as they stand and gives spares back; on an escalated incident it closes it.
+ * decline (false alarm) also takes our own cordons off. breaker_close judges the standing accusations
+ * of an observer-suspect incident one by one; declining that incident drops them. */
+MUST_CHECK enum status remediation_command(struct remediation *core, const struct remediation_command *command,
+                                           int64_t now_ns, struct error *reterr);
+const char *command_verb_name(enum command_verb verb);
+bool command_verb_parse(const char *name, enum command_verb *ret_verb);
+
+/* The answer to a START or a POLL. An unknown operation id is ignored (a late answer). */
+void remediation_outcome(struct remediation *core, const char *operation_id,
+                         const struct action_result *result, int64_t now_ns);
+
+/* All false until the first call: nothing is done before somebody vouches. */
+struct remediation_guards {
+    bool lease_held;
+    bool clock_trusted;
+    bool telemetry_ok;
+    bool store_up;
+};
+void remediation_guards(struct remediation *core, struct remediation_guards guards, int64_t now_ns);
+
+/* Looks at everything that waits. */
+void remediation_tick(struct remediation *core, int64_t now_ns);
+/* When the next tick matters at the latest; INT64_MAX: nothing waits. */
+int64_t remediation_next_deadline(const struct remediation *core);
+
+enum effect_kind { EFFECT_RECORD = 0, EFFECT_START, EFFECT_POLL, EFFECT_DESCRIBE };
+
+/* Parameters (action.params_json) by verb: notify {"severity","text"}; capture {"before_ns","after_ns",
+ * "around_ns"}; request_checkpoint {"timeout_ns"}; restart_job {"timeout_ns"}; hand_over {"to"}. */
+struct effect {
+    enum effect_kind kind;
+    char *record;                /* owned: one JSON object, no newline */
+    bool spoolable;              /* of a record: event-like, may wait on disk while the store is away */
+    struct action action;        /* START, POLL: everything it points to is owned by the effect */
+};
+/* Pops the next effect in order; false when there is none. The caller calls effect_done. */
+bool remediation_next_effect(struct remediation *core, struct effect *ret_effect);
+void effect_done(struct effect *effect);
+
+/* Asked right before actuator->start: false when the intent has been taken back since (paused, a
+ * guard, a person); then the start is not made and remediation_outcome(CANCELLED) is given. */
+bool remediation_may_start(const struct remediation *core, const char *operation_id);
+
+/* What is there, for status pages; borrowed until the next input. */
+size_t remediation_incident_count(const struct remediation *core);  /* ended ones kept in memory too */
+const struct incident *remediation_incident_at(const struct remediation *core, size_t index);
+const struct incident *remediation_find(const struct remediation *core, const char *ref);
+
+struct remediation_status {
+    bool paused;
+    const char *paused_by;       /* "" when not */
+    bool breaker_open;
+    const char *breaker_reason;  /* "" when closed */
+    const char *blocked;         /* first guard that stops the act half: static name, or NULL */
+    int64_t open_count, acting_count;
+    int64_t actions_started, outcomes[OUTCOME_COUNT];
+    int64_t verdicts, stale_verdicts;
+    bool world_known;
+    int64_t world_ns;            /* when it was last told; 0 never */
+};
+struct remediation_status remediation_status(const struct remediation *core);
+
+#endif
