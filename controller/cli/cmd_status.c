@@ -1,0 +1,365 @@
+/* `broom status`, `broom jobs`, `broom ranks`: how things stand now. */
+#include "controller/base/mem.h"
+#include "controller/cli/commands.h"
+#include "controller/cli/incident_view.h"
+#include "controller/cli/table.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One "name  text" line; sgr colours the text. */
+static void put_line(struct cli *cli, const struct cli_common *common, const char *name, const char *text,
+                     const char *sgr)
+{
+    AUTO_TEXT clean = {0};
+    cli_add_clean(&clean, text);
+    if (sgr != NULL && cli->colour && !common->no_colour)
+        fprintf(cli->out, "%-11s \033[%sm%s\033[0m\n", name, sgr, clean.bytes);
+    else
+        fprintf(cli->out, "%-11s %s\n", name, clean.bytes != NULL ? clean.bytes : "");
+}
+
+static int64_t time_of(const struct json *object, const char *key)
+{
+    int64_t time_ns = 0;
+    const char *text = json_get_string(object, key, NULL);
+    return text != NULL && text_parse_time(view_of(text), &time_ns) ? time_ns : 0;
+}
+
+static void put_acting(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    const struct json *paused = json_get(root, "paused");
+    const char *why_not = json_get_string(root, "not_acting_because", NULL);
+    AUTO_TEXT mode = {0};
+    text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"),
+              json_get_string(root, "actuator", "?"));
+    put_line(cli, common, "mode", mode.bytes, NULL);
+    if (json_kind(paused) == JSON_OBJECT) {
+        AUTO_TEXT text = {0};
+        const char *words = json_get_string(paused, "text", "");
+        text_addf(&text, "PAUSED by %s since ", json_get_string(paused, "by", "?"));
+        cli_add_time(&text, time_of(paused, "since"));
+        text_addf(&text, "%s%s; 'broom resume' lets the robot act again", words[0] != '\0' ? ": " : "", words);
+        put_line(cli, common, "acting", text.bytes, "1;33");
+    } else if (!json_get_bool(root, "acting", true)) {
+        AUTO_TEXT text = {0};
+        text_addf(&text, "NO: %s", why_not != NULL ? why_not : "the server does not say why");
+        put_line(cli, common, "acting", text.bytes, "1;33");
+    } else {
+        put_line(cli, common, "acting", "yes", "32");
+    }
+    const struct json *breaker = json_get(root, "breaker");
+    if (json_get_bool(breaker, "open", false)) {
+        AUTO_TEXT text = {0};
+        text_addf(&text, "OPEN: %s; 'broom breaker close --reason' once the cause is known",
+                  json_get_string(breaker, "reason", "?"));
+        put_line(cli, common, "breaker", text.bytes, "1;31");
+    }
+}
+
+static void put_policy(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    const struct json *policy = json_get(root, "policy");
+    AUTO_TEXT text = {0};
+    if (json_kind(policy) != JSON_OBJECT) {
+        put_line(cli, common, "policy", "NONE: incidents are recorded, nothing is done", "33");
+        return;
+    }
+    text_addf(&text, "%s %.12s, mode %s", json_get_string(policy, "name", "?"),
+              json_get_string(policy, "hash", ""), json_get_string(policy, "mode", "?"));
+    put_line(cli, common, "policy", text.bytes, NULL);
+}
+
+static void put_parts(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    const struct json *database = json_get(root, "database");
+    bool up = json_get_bool(database, "up", false);
+    AUTO_TEXT text = {0};
+    int64_t spooled = json_get_int(database, "spooled", 0);
+    const char *reason = json_get_string(database, "reason", NULL);
+    text_addf(&text, "%s%s%s", up ? "up" : "AWAY", reason != NULL ? ": " : "", reason != NULL ? reason : "");
+    if (spooled > 0)
+        text_addf(&text, ", %lld records in the spool", (long long)spooled);
+    put_line(cli, common, "database", text.bytes, up ? NULL : "1;31");
+    const struct json *telemetry = json_get(root, "telemetry");
+    AUTO_TEXT newest = {0};
+    int64_t newest_ns = time_of(telemetry, "newest");
+    int64_t now_ns = time_of(root, "now");
+    text_add(&newest, json_get_bool(telemetry, "ok", true) ? "" : "BLIND: ");
+    if (newest_ns > 0) {
+        text_add(&newest, "newest sample ");
+        cli_add_span(&newest, now_ns > newest_ns ? now_ns - newest_ns : 0);
+        text_add(&newest, " ago");
+    } else {
+        text_add(&newest, "no sample yet");
+    }
+    put_line(cli, common, "telemetry", newest.bytes, json_get_bool(telemetry, "ok", true) ? NULL : "1;33");
+}
+
+static void put_budgets(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    AUTO_TEXT text = {0};
+    for (const struct json *item = json_first(json_get(root, "budgets")); item != NULL; item = json_next(item)) {
+        const char *domain = json_get_string(item, "domain", "");
+        const struct json *window = json_get(item, "window");
+        text_addf(&text, "%s%s%s%s %lld/%lld", text.length > 0 ? ", " : "", json_get_string(item, "name", "?"),
+                  domain[0] != '\0' ? " " : "", domain, (long long)json_get_int(item, "used", 0),
+                  (long long)json_get_int(item, "limit", 0));
+        if (json_kind(window) == JSON_STRING)
+            text_addf(&text, " in %s", json_string(window, ""));
+    }
+    if (text.length > 0)
+        put_line(cli, common, "budgets", text.bytes, NULL);
+}
+
+static void print_status(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    int64_t open = json_get_int(root, "open_incidents", 0);
+    AUTO_TEXT now = {0};
+    AUTO_TEXT work = {0};
+    text_addf(&now, "%s, it is ", json_get_string(root, "version", "?"));
+    cli_add_time(&now, time_of(root, "now"));
+    text_add(&now, " UTC there");
+    put_line(cli, common, "broomd", now.bytes, NULL);
+    put_acting(cli, common, root);
+    put_policy(cli, common, root);
+    put_parts(cli, common, root);
+    put_budgets(cli, common, root);
+    text_addf(&work, "%lld, with ", (long long)json_get_int(root, "jobs", 0));
+    cli_add_grouped(&work, (double)json_get_int(root, "ranks", 0), 0);
+    text_add(&work, " ranks");
+    put_line(cli, common, "jobs", work.bytes, NULL);
+    AUTO_TEXT incidents = {0};
+    text_addf(&incidents, "%lld open%s", (long long)open, open > 0 ? "; 'broom incidents' lists them" : "");
+    put_line(cli, common, "incidents", incidents.bytes, open > 0 ? "1;33" : NULL);
+}
+
+/* status is an object: as CSV it is name,value lines. */
+static void print_status_csv(struct cli *cli, const struct json *root)
+{
+    AUTO_TEXT out = {0};
+    text_add(&out, "name,value\n");
+    for (const struct json *item = json_first(root); item != NULL; item = json_next(item)) {
+        AUTO_TEXT value = {0};
+        if (json_kind(item) == JSON_STRING)
+            text_add(&value, json_string(item, ""));
+        else
+            json_print(item, &value);
+        csv_add_cell(&out, json_key(item), true);
+        csv_add_cell(&out, value.bytes != NULL ? value.bytes : "", false);
+        text_add(&out, "\n");
+    }
+    fputs(out.bytes, cli->out);
+}
+
+int cmd_status(struct cli *cli, int argc, char **argv)
+{
+    struct cli_common common;
+    struct option_row shared[CLI_COMMON_ROWS];
+    const struct usage usage = {
+        .command = "status", .arguments = "", .summary = "how broomd is doing, on one screen",
+        .details = "Says whether the robot acts and why not, which policy holds, what is left of the budgets, and\n"
+                   "whether the database and the samples are there.\n",
+        .examples = "  broom status\n  broom status -o json | jq .acting\n",
+        .shared = cli_common_options(&common, shared)};
+    struct arguments arguments;
+    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (parsed != PARSED_RUN)
+        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    AUTO(json_free) struct json *root = NULL;
+    int code = cli_get(cli, &common, "/api/v1/status", &root);
+    if (code != EXIT_DONE)
+        return code;
+    if (strcmp(common.output, "json") == 0)
+        cli_print_json(cli, root);
+    else if (strcmp(common.output, "csv") == 0)
+        print_status_csv(cli, root);
+    else
+        print_status(cli, &common, root);
+    return EXIT_DONE;
+}
+
+/* Cells of numbers that may be null. */
+static void add_number(struct table *table, const struct json *row, const char *key, const char *format)
+{
+    double value = json_get_number(row, key, NAN);
+    if (!isfinite(value)) {
+        table_add(table, NULL);
+        return;
+    }
+    AUTO_TEXT shown = {0};
+    AUTO_TEXT exact = {0};
+    if (strcmp(format, "int") == 0)
+        text_addf(&shown, "%lld", (long long)value);
+    else if (strcmp(format, "ratio") == 0)
+        text_addf(&shown, "%.2fx", value);
+    else if (strcmp(format, "part") == 0)
+        text_addf(&shown, "%.2f", value);
+    else
+        text_addf(&shown, "%.1f", value);
+    text_addf(&exact, "%.10g", value);
+    table_add_both(table, shown.bytes, exact.bytes);
+}
+
+static void add_clock(struct table *table, const struct json *row, const char *key)
+{
+    AUTO_TEXT shown = {0};
+    cli_add_time(&shown, time_of(row, key));
+    table_add_both(table, shown.bytes, json_get_string(row, key, ""));
+}
+
+static const struct table_column job_columns[] = {
+    {"JOB", "job", false, false, NULL},
+    {"PHASE", "phase", false, false, NULL},
+    {"RANKS", "ranks", true, false, NULL},
+    {"STEP", "step", true, false, NULL},
+    {"LAST STEP (UTC)", "step_time", false, false, NULL},
+    {"STEP MS", "step_ms", true, false, NULL},
+    {"BASE MS", "baseline_ms", true, false, NULL},
+    {"PACE", "pace", true, false, NULL},
+    {"ATTEMPT", "attempt", true, false, NULL},
+    {"RACKS", "racks", true, false, NULL},
+    {"SPARES", "spares", true, false, NULL},
+    {"RESTART", "restartable", false, true, NULL},
+    {"CHECKPOINT", "checkpoint_step", true, true, NULL},
+};
+
+static void add_job_row(struct table *table, const struct json *row)
+{
+    int64_t world = json_get_int(row, "world_size", 0);
+    int64_t reporting = json_get_int(row, "ranks_reporting", world);
+    AUTO_TEXT ranks = {0};
+    AUTO_TEXT exact = {0};
+    text_addf(&exact, "%lld", (long long)world);
+    if (reporting < world)
+        text_addf(&ranks, "%lld/", (long long)reporting);
+    text_add(&ranks, exact.bytes);
+    table_add(table, json_get_string(row, "job", ""));
+    table_add(table, json_get_string(row, "phase", ""));
+    table_add_both(table, ranks.bytes, exact.bytes);
+    add_number(table, row, "step", "int");
+    add_clock(table, row, "step_time");
+    add_number(table, row, "step_ms", "ms");
+    add_number(table, row, "baseline_ms", "ms");
+    add_number(table, row, "pace", "ratio");
+    add_number(table, row, "attempt", "int");
+    add_number(table, row, "racks", "int");
+    add_number(table, row, "spares", "int");
+    table_add(table, json_get_bool(row, "restartable", false) ? "yes" : "no");
+    add_number(table, row, "checkpoint_step", "int");
+}
+
+static const struct table_column rank_columns[] = {
+    {"RANK", "rank", true, false, NULL},
+    {"NODE", "node", false, false, NULL},
+    {"GPU", "gpu", true, false, NULL},
+    {"RACK", "rack", false, false, NULL},
+    {"STEP", "step", true, false, NULL},
+    {"SLOW", "slow_ratio", true, false, NULL},
+    {"SUSPICION", "suspicion", true, false, NULL},
+    {"STATUS", "status", false, false, colour_of_status},
+    {"STEP MS", "step_ms", true, false, NULL},
+    {"COMPUTE", "compute_ms", true, false, NULL},
+    {"ALLREDUCE", "allreduce_ms", true, false, NULL},
+    {"WAIT", "wait_ms", true, false, NULL},
+    {"SM", "sm", true, false, NULL},
+    {"MEM", "mem", true, true, NULL},
+    {"STAGE", "stage", true, true, NULL},
+    {"SEEN (UTC)", "seen", false, true, NULL},
+};
+
+static void add_rank_row(struct table *table, const struct json *row)
+{
+    add_number(table, row, "rank", "int");
+    table_add(table, json_get_string(row, "node", ""));
+    add_number(table, row, "gpu", "int");
+    table_add(table, json_get_string(row, "rack", ""));
+    add_number(table, row, "step", "int");
+    add_number(table, row, "slow_ratio", "ratio");
+    add_number(table, row, "suspicion", "part");
+    table_add(table, json_get_string(row, "status", ""));
+    add_number(table, row, "step_ms", "ms");
+    add_number(table, row, "compute_ms", "ms");
+    add_number(table, row, "allreduce_ms", "ms");
+    add_number(table, row, "wait_ms", "ms");
+    add_number(table, row, "sm", "part");
+    add_number(table, row, "mem", "part");
+    add_number(table, row, "stage", "int");
+    add_clock(table, row, "seen");
+}
+
+static void print_rows(struct cli *cli, const struct cli_common *common, const struct json *rows,
+                       const struct table_column *columns, size_t column_count,
+                       void (*add_row)(struct table *table, const struct json *row))
+{
+    AUTO(table_free) struct table *table = table_new(columns, column_count);
+    for (const struct json *row = json_first(rows); row != NULL; row = json_next(row))
+        add_row(table, row);
+    if (table_rows(table) > 0 || strcmp(common->output, "csv") == 0)
+        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour, cli->out);
+}
+
+int cmd_jobs(struct cli *cli, int argc, char **argv)
+{
+    struct cli_common common;
+    struct option_row shared[CLI_COMMON_ROWS];
+    const struct usage usage = {
+        .command = "jobs", .arguments = "", .summary = "the jobs being watched, their step and pace",
+        .details = "PACE is the present step time over that of the first healthy steps: 1.00x is as it should be.\n"
+                   "RANKS shows 120/128 when only 120 ranks reported the last step.\n",
+        .examples = "  broom jobs\n  broom jobs -o csv\n", .shared = cli_common_options(&common, shared)};
+    struct arguments arguments;
+    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (parsed != PARSED_RUN)
+        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    AUTO(json_free) struct json *root = NULL;
+    int code = cli_get(cli, &common, "/api/v1/jobs", &root);
+    if (code != EXIT_DONE)
+        return code;
+    if (strcmp(common.output, "json") == 0) {
+        cli_print_json(cli, root);
+        return EXIT_DONE;
+    }
+    print_rows(cli, &common, json_get(root, "jobs"), job_columns, ARRAY_LEN(job_columns), add_job_row);
+    if (json_size(json_get(root, "jobs")) == 0)
+        fputs("no job sends samples: see deploy/training/broomwagon.py\n", cli->err);
+    return EXIT_DONE;
+}
+
+int cmd_ranks(struct cli *cli, int argc, char **argv)
+{
+    bool slow = false;
+    struct cli_common common;
+    struct option_row shared[CLI_COMMON_ROWS];
+    const struct option_row rows[] = {
+        {"slow", 0, OPTION_FLAG, NULL, "only the suspects, the worst first", &slow, NULL}};
+    const struct usage usage = {
+        .command = "ranks", .arguments = "JOB", .summary = "every rank of a job as the detectors see it",
+        .details = "SLOW is the rank's own busy time over that of its peers. SUSPICION is 0 for a healthy rank and 1\n"
+                   "at the verdict. All ranks of a synchronous job show the same STEP MS: the slow one is the one\n"
+                   "with a long COMPUTE and a short WAIT. Numbers are medians of the last 20 steps.\n",
+        .examples = "  broom ranks default/llm-17 --slow\n  broom ranks default/llm-17 -o csv > ranks.csv\n",
+        .least = 1, .most = 1, .own = {rows, ARRAY_LEN(rows)}, .shared = cli_common_options(&common, shared)};
+    struct arguments arguments;
+    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (parsed != PARSED_RUN)
+        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    AUTO_TEXT path = {0};
+    AUTO(json_free) struct json *root = NULL;
+    text_add(&path, "/api/v1/jobs/");
+    cli_add_encoded(&path, arguments.items[0]);
+    text_addf(&path, "/ranks%s", slow ? "?slow=1" : "");
+    int code = cli_get(cli, &common, path.bytes, &root);
+    if (code == EXIT_NOT_FOUND)
+        fputs("'broom jobs' lists the jobs that are known\n", cli->err);
+    if (code != EXIT_DONE)
+        return code;
+    if (strcmp(common.output, "json") == 0) {
+        cli_print_json(cli, root);
+        return EXIT_DONE;
+    }
+    print_rows(cli, &common, json_get(root, "ranks"), rank_columns, ARRAY_LEN(rank_columns), add_rank_row);
+    if (json_size(json_get(root, "ranks")) == 0)
+        fputs(slow ? "no rank is suspect\n" : "no rank is known yet\n", cli->err);
+    return EXIT_DONE;
+}

@@ -1,0 +1,118 @@
+/* What `broom` prints, word for word, on fixed answers. */
+#include "tests/unit/cli/fake.h"
+
+static const struct fake_answer answers[] = {
+    {"/api/v1/incidents?since=24h", 200, "incidents.json", NULL},
+    {"/api/v1/incidents?since=24h&status=merged", 200, NULL, "{\"incidents\":[]}"},
+    {"/api/v1/incidents/INC-3", 200, "incident.json", NULL},
+    {"/api/v1/incidents/INC-3/timeline", 200, "timeline.json", NULL},
+    {"/api/v1/jobs", 200, "jobs.json", NULL},
+    {"/api/v1/jobs/default%2Fllm-17/ranks?slow=1", 200, "ranks.json", NULL},
+    {"/api/v1/status", 200, "status.json", NULL},
+};
+
+static struct fake fake_new(void)
+{
+    return (struct fake){.answers = answers, .count = ARRAY_LEN(answers)};
+}
+
+TEST(incidents_are_a_table_with_the_next_command_below)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "incidents", 0, "incidents.txt");
+}
+
+TEST(wide_shows_rule_plan_and_what_is_waited_for)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "incidents -o wide", 0, "incidents_wide.txt");
+}
+
+TEST(csv_has_exact_times_and_seconds_and_no_words)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "incidents -o csv", 0, "incidents_csv.txt");
+}
+
+TEST(no_incident_leaves_stdout_empty)
+{
+    struct fake fake = fake_new();
+    struct run run = fake_run(&fake, "incidents --status merged");
+    CU_ASSERT_EQUAL(run.code, 0);
+    CU_ASSERT_STRING_EQUAL(run.out, "");
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "no incidents"));
+    run_done(&run);
+}
+
+TEST(show_is_one_screen_for_somebody_woken_up)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "incidents show INC-3", 0, "show.txt");
+    struct run run = fake_run(&fake, "incidents show 3");
+    size_t lines = 0;
+    for (const char *c = run.out; *c != '\0'; c++)
+        lines += *c == '\n';
+    CU_ASSERT_TRUE(lines <= 50);
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "broom approve INC-3"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "broom abort INC-3"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "broom pause"));
+    run_done(&run);
+}
+
+TEST(timeline_mixes_robot_and_people)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "incidents timeline inc-3", 0, "timeline.txt");
+}
+
+TEST(jobs_and_slow_ranks_are_tables)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "jobs", 0, "jobs.txt");
+    assert_run_golden(&fake, "ranks default/llm-17 --slow", 0, "ranks.txt");
+}
+
+TEST(status_says_whether_the_robot_acts_and_why_not)
+{
+    struct fake fake = fake_new();
+    assert_run_golden(&fake, "status", 0, "status.txt");
+    const struct fake_answer stopped[] = {{"/api/v1/status", 200, "status_stopped.json", NULL}};
+    struct fake other = {.answers = stopped, .count = 1};
+    assert_run_golden(&other, "status", 0, "status_stopped.txt");
+}
+
+TEST(text_from_a_server_cannot_steer_the_terminal)
+{
+    const struct fake_answer evil[] = {
+        {"/api/v1/jobs", 200, NULL, "{\"jobs\":[{\"job\":\"a\\u001b[2Jb\\u009bc\",\"phase\":\"x\\ny\"}]}"},
+        {"/api/v1/incidents/INC-1", 200, NULL,
+         "{\"ref\":\"INC-1\",\"job\":\"\\u001b]0;gone\\u0007\",\"waiting_for\":\"\\u001b[31m\"}"}};
+    struct fake fake = {.answers = evil, .count = 2};
+    struct run jobs = fake_run(&fake, "jobs");
+    struct run show = fake_run(&fake, "incidents show INC-1");
+    CU_ASSERT_PTR_NULL(strchr(jobs.out, 033));
+    CU_ASSERT_PTR_NULL(strchr(show.out, 033));
+    CU_ASSERT_PTR_NULL(strchr(show.out, 007));
+    CU_ASSERT_PTR_NOT_NULL(strstr(jobs.out, "a?[2Jb??c"));
+    run_done(&jobs);
+    run_done(&show);
+}
+
+TEST(json_is_passed_on_whole_and_options_may_stand_before_the_command)
+{
+    struct fake fake = fake_new();
+    struct run run = fake_run(&fake, "-o json incidents show INC-3");
+    AUTO(json_free) struct json *root = NULL;
+    CU_ASSERT_EQUAL(run.code, 0);
+    CU_ASSERT_EQUAL(json_parse(view_of(run.out), &root, NULL), OK);
+    CU_ASSERT_STRING_EQUAL(json_get_string(root, "ref", ""), "INC-3");
+    CU_ASSERT_EQUAL(json_size(json_get(root, "timeline")), 8);
+    run_done(&run);
+}
+
+TESTS(T(incidents_are_a_table_with_the_next_command_below), T(wide_shows_rule_plan_and_what_is_waited_for),
+      T(csv_has_exact_times_and_seconds_and_no_words), T(no_incident_leaves_stdout_empty),
+      T(show_is_one_screen_for_somebody_woken_up), T(timeline_mixes_robot_and_people),
+      T(jobs_and_slow_ranks_are_tables), T(status_says_whether_the_robot_acts_and_why_not),
+      T(text_from_a_server_cannot_steer_the_terminal),
+      T(json_is_passed_on_whole_and_options_may_stand_before_the_command))
