@@ -1,0 +1,13 @@
+/* SHA-256, for manifests and for naming contents (digest.c is the only includer of openssl/evp.h). */
+#ifndef BROOM_IO_DIGEST_H
+#define BROOM_IO_DIGEST_H
+
+#include "controller/base/text.h"
+
+enum { DIGEST_HEX_BYTES = 65 };
+
+/* Lower-case hex with its NUL. ERR_BUG: the library has no SHA-256. */
+MUST_CHECK enum status digest_sha256(struct view bytes, char ret_hex[DIGEST_HEX_BYTES],
+                                     struct error *reterr);
+
+#endif
