@@ -11,6 +11,7 @@
 
 #include "controller/base/json.h"
 #include "controller/io/http_server.h"
+#include "remediation/core.h"
 
 struct auth;      /* controller/admin/auth.h */
 struct identity;  /* likewise: whom authentication proved; .name is the actor of a command */
@@ -40,11 +41,8 @@ struct api_write_result {   /* zeroed before the call */
     int retry_after_s;      /* with ERR_AGAIN and ERR_LIMIT; 0 means 5 */
 };
 
-enum api_verb { API_ACK = 0, API_NOTE, API_DECLINE, API_APPROVE, API_ABORT, API_FENCED, API_PAUSE,
-                API_RESUME, API_BREAKER_CLOSE, API_VERB_COUNT };
-
 struct api_command {
-    enum api_verb verb;
+    enum command_verb verb;
     const char *incident_ref;        /* "INC-3"; NULL for pause, resume, breaker_close */
     const char *text;                /* what the person wrote; "" when nothing */
     const struct identity *identity; /* lent for the call: copy the name */
@@ -55,7 +53,7 @@ enum api_read { API_INCIDENTS = 0, API_INCIDENT, API_TIMELINE, API_EXPORT, API_R
 struct api_query {
     enum api_read read;
     const char *incident_ref;  /* API_INCIDENTS: NULL */
-    int64_t since_ns;          /* API_INCIDENTS: opened or changed after it, by the pipeline's clock; 0: all */
+    int64_t since_ns;          /* API_INCIDENTS: changed after it, by the pipeline's clock, or open; 0: all */
     const char *status;        /* API_INCIDENTS: "open", ...; NULL: any */
     const char *job;           /* API_INCIDENTS: NULL: any */
 };
@@ -107,7 +105,8 @@ struct api_backend {
      * ERR_UNREACHABLE 503. */
     void (*command)(void *self, const struct api_command *command, api_done_fn *done, void *context);
 
-    /* API_INCIDENTS: {"incidents":[the incident records of the brief, newest first]}.
+    /* The api adds "now_ns" to each object that comes back.
+     * API_INCIDENTS: {"incidents":[the incident records of the brief, newest first]}.
      * API_INCIDENT: one incident record, and in it "timeline":[...], "decisions":[...], "actions":[...].
      * API_TIMELINE: {"incident":"INC-3","timeline":[{"seq","time_ns","kind","actor","text","details"}]}.
      * API_EXPORT: {"incident":{},"timeline":[],"decisions":[],"actions":[{..., "outcome":{}|null}],
@@ -131,7 +130,5 @@ DEFINE_AUTO(struct api, api_free)
 void api_route(void *api, struct http_request *request);
 
 struct api_counts api_counts(const struct api *api);
-
-const char *api_verb_name(enum api_verb verb);  /* as in the path: "ack", ..., "breaker_close" */
 
 #endif
