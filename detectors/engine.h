@@ -40,6 +40,10 @@ void engine_advance(struct engine *engine, int64_t now_ns);
 /* Pops the next verdict in the order given; false when there is none. Caller calls verdict_done. */
 bool engine_next(struct engine *engine, struct verdict *ret_verdict);
 
+/* A newer document of the same job: checkpoint, workload, trays and racks that were not known, and places of
+ * ranks that have sent no hello are taken over; statistics stay. The world size must be the same. */
+void engine_update_job(struct engine *engine, const struct job *document);
+
 /* The job as the engine knows it now (hello lines move ranks between trays). Borrowed. */
 const struct job *engine_job(const struct engine *engine);
 

@@ -1,0 +1,295 @@
+/* Causes follow from which of compute, SM activity, memory and waiting moved together; the gain from how
+ * much earlier the last rank would arrive without the suspects.
+ */
+#include "detectors/cause.h"
+
+#include "detectors/stats/robust.h"
+
+#include <math.h>
+#include <string.h>
+
+/* SM activity differs by about one per cent between neighbours and days: less than this is no change. */
+static const double SM_CHANGED = 0.012;
+/* A rank stands out of its tensor group when its SMs are this much busier than the next busy one's. */
+static const double SM_STANDS_OUT = 0.03;
+/* Memory used from which the allocator has to search and to retry. */
+static const double MEMORY_FULL = 0.93;
+
+/* Mean over the domain's ranks; NAN when nobody sent it. */
+static double mean_of(const float *values, const uint8_t *ranks, int32_t count)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int32_t r = 0; r < count; r++)
+        if (ranks[r] != 0 && isfinite(values[r])) {
+            sum += (double)values[r];
+            n++;
+        }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+static double most_of(const float *values, const uint8_t *ranks, int32_t count)
+{
+    double most = (double)NAN;
+
+    for (int32_t r = 0; r < count; r++)
+        if (ranks[r] != 0 && isfinite(values[r]) && !((double)values[r] <= most))
+            most = (double)values[r];
+    return most;
+}
+
+static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, bool has_past)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int32_t r = 0; r < gauges->ranks; r++) {
+        double shift = ranks[r] != 0 ? gauges_sm_shift(gauges, r, has_past) : (double)NAN;
+        if (isfinite(shift)) {
+            sum += shift;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* Replicas with a suspect rank (1), and those that another open verdict explains (2). */
+static uint8_t *mark_replicas(const struct engine *engine, const uint8_t *ranks)
+{
+    uint8_t *marks = xcalloc((size_t)engine->model.replicas + 1, 1);
+
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        int32_t d = grid_of(engine->grid, CUT_REPLICA, r);
+        if (ranks[r] != 0)
+            marks[d] |= 1;
+        else if (engine_is_covered(engine, r))
+            marks[d] |= 2;
+    }
+    return marks;
+}
+
+/* Mean over rows of how much later the suspects' replicas arrive than the last of all others; below 0
+ * counts as 0, since then others set the pace. As part of the work. */
+static double mean_lead(const struct engine *engine, const uint8_t *marks, int rows, double *ret_late)
+{
+    const struct bank *late = &engine->banks[BANK_LATE];
+    double lead = 0, total = 0;
+    int n = 0;
+
+    for (int back = 0; back < rows; back++) {
+        double ours = -INFINITY, others = -INFINITY;
+        for (int32_t k = 0; k < late->units; k++) {
+            double value = bank_value(late, k, back);
+            uint8_t mark = marks[engine->model.replica_of_group[k]];
+            if (!isfinite(value))
+                continue;
+            if (mark & 1)
+                ours = fmax(ours, value);
+            else if (mark == 0)
+                others = fmax(others, value);
+        }
+        if (!isfinite(ours) || !isfinite(others))
+            continue;
+        lead += fmax(0, ours - others);
+        total += ours;
+        n++;
+    }
+    *ret_late = n > 0 ? total / n : 0;
+    return n > 0 ? lead / n : (double)NAN;
+}
+
+static void find_gain(const struct engine *engine, const uint8_t *ranks, struct slow_facts *facts)
+{
+    AUTO_FREE uint8_t *marks = mark_replicas(engine, ranks);
+    const struct model *model = &engine->model;
+    double share = model->busy_ms / model->step_ms, late = 0;
+    double lead = mean_lead(engine, marks, facts->rows < 32 ? facts->rows : 32, &late);
+
+    facts->lateness_ms = late * model->busy_ms;
+    if (isfinite(lead))
+        facts->gain = lead * share;
+    else
+        facts->gain = facts->level / (1 + facts->level) * share;
+}
+
+/* Slow in its own work: busy SMs say the GPU, starved ones the host. */
+static enum cause cause_of_compute(const struct engine *engine, const struct domain *domain,
+                                   const struct slow_facts *facts)
+{
+    bool wide = domain->scope == SCOPE_RACK || domain->scope == SCOPE_GROUP;
+
+    if (!isfinite(facts->sm_shift))
+        return CAUSE_UNKNOWN;
+    if (facts->sm_shift > SM_CHANGED)
+        return CAUSE_GPU;
+    /* Inclusive compute holds the waits inside tensor groups: a whole rack whose SMs do no more than
+     * before is slow on its links. */
+    if (wide && engine->job->compute != COMPUTE_KERNEL && facts->sm_shift > -SM_CHANGED * 3)
+        return CAUSE_NVLINK;
+    return CAUSE_HOST;
+}
+
+/* Late, though not in its own compute. */
+static enum cause cause_outside_compute(const struct engine *engine, const struct domain *domain,
+                                        const uint8_t *ranks, const struct slow_facts *facts)
+{
+    int32_t count = engine->job->world_size;
+    double data = mean_of(engine->gauges.data_fast, ranks, count);
+    double before = mean_of(engine->gauges.data_base, ranks, count);
+
+    if (isfinite(data) && data - before > facts->level * engine->model.busy_ms / 3)
+        return CAUSE_DATA;
+    if (isfinite(facts->sm_shift) && facts->sm_shift > SM_CHANGED && !engine->model.has_compute)
+        return CAUSE_GPU;
+    if (domain->scope == SCOPE_RACK || domain->scope == SCOPE_GROUP)
+        return CAUSE_NVLINK;
+    if (domain->scope == SCOPE_REPLICA)
+        return CAUSE_UNKNOWN;
+    if (engine->job->size[DIMENSION_TP] > 1 && engine->model.has_compute)
+        return CAUSE_NVLINK;
+    return CAUSE_HOST;
+}
+
+void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
+                const uint8_t *ranks, struct slow_facts *facts)
+{
+    const struct gauges *gauges = &engine->gauges;
+    int32_t count = engine->job->world_size;
+
+    facts->sm = mean_of(gauges->sm_fast, ranks, count);
+    facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start);
+    facts->mem = most_of(gauges->mem_fast, ranks, count);
+    find_gain(engine, ranks, facts);
+    if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)
+        facts->cause = CAUSE_MEMORY;
+    else if (bank == BANK_LANE || bank == BANK_LATE_LANE)
+        facts->cause = cause_outside_compute(engine, domain, ranks, facts);
+    else
+        facts->cause = cause_of_compute(engine, domain, facts);
+}
+
+/* The rank among members whose SMs (or memory) stand out; JOB_NONE when none does. */
+static int32_t standing_out(const struct engine *engine, const int32_t *members, int32_t size)
+{
+    const struct gauges *gauges = &engine->gauges;
+    double first = -INFINITY, second = -INFINITY;
+    int32_t best = JOB_NONE;
+
+    for (int32_t i = 0; i < size; i++) {
+        double shift = gauges_sm_shift(gauges, members[i], true);
+        if ((double)gauges->mem_fast[members[i]] >= MEMORY_FULL &&
+            (double)gauges->mem_fast[members[i]] - (double)gauges->mem_base[members[i]] > 0.05)
+            shift = 1;
+        if (!isfinite(shift))
+            continue;
+        if (shift > first) {
+            second = first;
+            first = shift;
+            best = members[i];
+        } else if (shift > second) {
+            second = shift;
+        }
+    }
+    if (!isfinite(second) || first - second < SM_STANDS_OUT || first < SM_STANDS_OUT)
+        return JOB_NONE;
+    return best;
+}
+
+bool cause_narrow(const struct engine *engine, struct domain *domain)
+{
+    int32_t rank;
+
+    if (domain->scope != SCOPE_TRAY && domain->scope != SCOPE_GROUP)
+        return false;
+    if (engine->job->compute == COMPUTE_KERNEL && engine->model.has_compute)
+        return false;
+    rank = standing_out(engine, grid_members(engine->grid, domain->cut, domain->index),
+                        grid_size(engine->grid, domain->cut, domain->index));
+    if (rank == JOB_NONE)
+        return false;
+    *domain = (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
+    return true;
+}
+
+/* Mean over a rack's groups of (lateness less the latest group of the same replica): 0 where the rack's
+ * stage is as late as its replica ever gets. In a 1F1B pipeline a slow stage delays itself and all stages
+ * before it by the whole, stages after it by one micro-batch less. */
+static double lag_behind_replica(const struct engine *engine, int32_t rack, int rows)
+{
+    const struct bank *late = &engine->banks[BANK_LATE];
+    const struct model *model = &engine->model;
+    double sum = 0;
+    int n = 0;
+
+    for (int32_t k = 0; k < model->groups; k++) {
+        int32_t d = model->replica_of_group[k];
+        int32_t first = grid_members(engine->grid, CUT_TENSOR, k)[0];
+        double ours = bank_mean(late, k, rows);
+        double latest = ours;
+
+        if (grid_of(engine->grid, CUT_RACK, first) != rack || !isfinite(ours))
+            continue;
+        for (int32_t i = model->replica_start[d]; i < model->replica_start[d + 1]; i++)
+            latest = fmax(latest, bank_mean(late, model->replica_groups[i], rows));
+        sum += ours - latest;
+        n++;
+    }
+    return n > 0 ? sum / n : (double)-INFINITY;
+}
+
+/* The stage most of a rack's ranks are in. */
+static int32_t stage_of_rack(const struct engine *engine, int32_t rack)
+{
+    return grid_of(engine->grid, CUT_STAGE, grid_members(engine->grid, CUT_RACK, rack)[0]);
+}
+
+/* Of racks that are suspect as a whole, those that are not merely waiting for another one. */
+static int split_racks(const struct engine *engine, uint8_t *suspects, struct domain *domains, int count)
+{
+    int racks = 0;
+    double tolerance = 0;
+    int best = -1;
+
+    while (racks < count && domains[racks].scope == SCOPE_RACK)
+        racks++;
+    if (racks <= 1)
+        return racks;
+    for (int i = 0; i < racks; i++)
+        tolerance = fmin(tolerance, lag_behind_replica(engine, domains[i].index, 32));
+    tolerance = 0.4 * tolerance; /* nearer to the latest than to the least late */
+    for (int i = 0; i < racks; i++)
+        if (lag_behind_replica(engine, domains[i].index, 32) >= tolerance &&
+            (best < 0 || stage_of_rack(engine, domains[i].index) >
+                             stage_of_rack(engine, domains[best].index)))
+            best = i;
+    domains[0] = domains[best];
+    memset(suspects, 0, (size_t)engine->job->world_size);
+    return 1;
+}
+
+int cause_split_lanes(const struct engine *engine, uint8_t *suspects, struct domain *domains)
+{
+    const struct grid *grid = engine->grid;
+    AUTO_FREE uint8_t *kept = xcalloc((size_t)grid->ranks, 1);
+    int count, racks;
+
+    memcpy(kept, suspects, (size_t)grid->ranks);
+    count = domains_solve(grid, suspects, domains);
+    racks = split_racks(engine, kept, domains, count);
+    if (racks > 0)
+        return racks;
+    count = 0;
+    for (int32_t d = 0; d < engine->model.replicas && count < DOMAINS_MAX; d++) {
+        const int32_t *members = grid_members(grid, CUT_REPLICA, d);
+        int32_t size = grid_size(grid, CUT_REPLICA, d), rank;
+
+        if (size == 0 || kept[members[0]] == SUSPECT_NO)
+            continue;
+        rank = standing_out(engine, members, size);
+        domains[count++] = rank != JOB_NONE
+                               ? (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT}
+                               : (struct domain){.scope = SCOPE_REPLICA, .index = d, .cut = CUT_REPLICA};
+    }
+    return count;
+}

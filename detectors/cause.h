@@ -1,0 +1,33 @@
+/* Why a domain is slow, what that costs the job, and which part of a tensor group or of a pipeline
+ * replica it is when only their common lateness is known.
+ */
+#ifndef BROOM_DETECTORS_CAUSE_H
+#define BROOM_DETECTORS_CAUSE_H
+
+#include "detectors/domains.h"
+#include "detectors/engine_state.h"
+
+struct slow_facts {
+    double level;              /* shift as part of the work */
+    double lower;              /* its lower bound, about 98 % */
+    int rows;                  /* since the onset, at most CHART_RING */
+    int units;
+    int64_t since_step;
+    bool from_start;           /* slow since the attempt began: its past is no peer */
+    enum cause cause;
+    double gain;
+    double lateness_ms;        /* how much later than the others it reaches the all-reduce */
+    double sm, sm_shift, mem;  /* means over the domain's ranks; NAN unknown */
+};
+
+/* Fills cause, gain, lateness_ms, sm, sm_shift and mem. ranks flags the domain's ranks. */
+void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
+                const uint8_t *ranks, struct slow_facts *facts);
+
+/* A tray or group whose members move together: narrows it to the one rank whose SMs stand out. */
+bool cause_narrow(const struct engine *engine, struct domain *domain);
+
+/* Replicas that are late as a whole, with several stages: which rack, tray or rank of them it is. */
+int cause_split_lanes(const struct engine *engine, uint8_t *suspects, struct domain *domains);
+
+#endif

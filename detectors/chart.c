@@ -1,0 +1,335 @@
+/* Running sums over rings; windows are tested a quarter window apart, which bounds the work a step. */
+#include "detectors/chart.h"
+
+#include "controller/base/mem.h"
+#include "detectors/stats/robust.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const int WINDOW_ROWS[CHART_WINDOWS] = {4, 8, 16, 32, 64};
+
+/* Residuals differ by at least this much for reasons nobody cares about (timer ticks). */
+static const double SPREAD_FLOOR = 0.0005;
+/* A spike is far out of the noise and large in itself. */
+static const double SPIKE_SIGMAS = 6, SPIKE_LEAST = 0.10;
+/* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
+static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 2, SPIKE_ALTERNATIVE = 0.2;
+
+int chart_window(int index)
+{
+    assert(index >= 0 && index < CHART_WINDOWS);
+    return WINDOW_ROWS[index];
+}
+
+void bank_init(struct bank *bank, int32_t units)
+{
+    size_t count = (size_t)units;
+
+    memset(bank, 0, sizeof *bank);
+    bank->units = units;
+    bank->ring = xcalloc(count * CHART_RING, sizeof *bank->ring);
+    bank->clipped = xcalloc(count * CHART_RING, sizeof *bank->clipped);
+    bank->steps = xcalloc(CHART_RING, sizeof *bank->steps);
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        bank->sum[w] = xcalloc(count, sizeof(float));
+        bank->have[w] = xcalloc(count, 1);
+        bank->z[w] = xcalloc(count, sizeof(float));
+    }
+    bank->spikes = xcalloc(count, sizeof *bank->spikes);
+    bank->scratch = xcalloc(count, sizeof *bank->scratch);
+    bank->clip = 0.5;
+    bank->spike_over = SPIKE_LEAST;
+    bank_clear(bank);
+}
+
+void bank_done(struct bank *bank)
+{
+    xfree(bank->ring);
+    xfree(bank->clipped);
+    xfree(bank->steps);
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        xfree(bank->sum[w]);
+        xfree(bank->have[w]);
+        xfree(bank->z[w]);
+    }
+    xfree(bank->spikes);
+    xfree(bank->scratch);
+    memset(bank, 0, sizeof *bank);
+}
+
+void bank_clear_unit(struct bank *bank, int32_t unit)
+{
+    float *ring = bank->ring + (size_t)unit * CHART_RING;
+    float *clipped = bank->clipped + (size_t)unit * CHART_RING;
+
+    for (int i = 0; i < CHART_RING; i++)
+        ring[i] = clipped[i] = NAN;
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        bank->sum[w][unit] = 0;
+        bank->have[w][unit] = 0;
+        bank->z[w][unit] = 0;
+    }
+    bank->spikes[unit] = 0;
+}
+
+void bank_clear(struct bank *bank)
+{
+    for (int32_t u = 0; u < bank->units; u++)
+        bank_clear_unit(bank, u);
+    bank->pushed = 0;
+}
+
+static size_t slot_back(const struct bank *bank, int back)
+{
+    return (size_t)(bank->pushed - 1 - back) % CHART_RING;
+}
+
+double bank_value(const struct bank *bank, int32_t unit, int back)
+{
+    if (back >= bank->pushed || back >= CHART_RING)
+        return (double)NAN;
+    return (double)bank->ring[(size_t)unit * CHART_RING + slot_back(bank, back)];
+}
+
+int64_t bank_step(const struct bank *bank, int back)
+{
+    if (bank->pushed == 0)
+        return -1;
+    if (back >= bank->pushed)
+        back = (int)bank->pushed - 1;
+    if (back >= CHART_RING)
+        back = CHART_RING - 1;
+    return bank->steps[slot_back(bank, back)];
+}
+
+/* Spread of this row over units, its lag-1 correlation with the row before, and the share of spikes. */
+static void learn_noise(struct bank *bank, const float *residuals)
+{
+    size_t n = 0;
+    int32_t spikes = 0;
+    double products = 0, squares = 0;
+    double weight = bank->pushed < 20 ? 1.0 / (double)(bank->pushed + 1) : 0.05;
+
+    for (int32_t u = 0; u < bank->units; u++)
+        if (isfinite(residuals[u]))
+            bank->scratch[n++] = residuals[u];
+    if (n < 2)
+        return;
+    struct robust_spread row = robust_lower_spread(bank->scratch, n);
+    double bound = 3 * fmax(row.spread, SPREAD_FLOOR);
+
+    for (int32_t u = 0; u < bank->units; u++) {
+        double now = (double)residuals[u] - row.centre;
+        double before = bank_value(bank, u, 0);
+        if (!isfinite(now))
+            continue;
+        spikes += now > bank->spike_over;
+        if (!isfinite(before) || fabs(now) > bound || fabs(before - row.centre) > bound)
+            continue;
+        products += now * (before - row.centre);
+        squares += now * now;
+    }
+    bank->sigma += weight * (fmax(row.spread, SPREAD_FLOOR) - bank->sigma);
+    if (squares > 0)
+        bank->rho += weight * (products / squares - bank->rho);
+    bank->spike_rate += 0.02 * ((double)spikes / (double)n - bank->spike_rate);
+    bank->spike_over = fmax(SPIKE_LEAST, SPIKE_SIGMAS * bank->sigma);
+}
+
+static float clip_value(const struct bank *bank, float value)
+{
+    return (float)fmin(fmax((double)value, -bank->clip), bank->clip);
+}
+
+/* All sums anew: after the clip changed, and now and then so that rounding cannot pile up. */
+static void rebuild_sums(struct bank *bank)
+{
+    for (int32_t u = 0; u < bank->units; u++) {
+        float *ring = bank->ring + (size_t)u * CHART_RING;
+        float *clipped = bank->clipped + (size_t)u * CHART_RING;
+
+        for (int w = 0; w < CHART_WINDOWS; w++) {
+            bank->sum[w][u] = 0;
+            bank->have[w][u] = 0;
+        }
+        for (int back = 0; back < CHART_RING && back < bank->pushed; back++) {
+            size_t slot = slot_back(bank, back);
+            if (!isfinite(ring[slot]))
+                continue;
+            clipped[slot] = clip_value(bank, ring[slot]);
+            for (int w = 0; w < CHART_WINDOWS; w++)
+                if (back < WINDOW_ROWS[w]) {
+                    bank->sum[w][u] += clipped[slot];
+                    bank->have[w][u]++;
+                }
+        }
+    }
+}
+
+/* The clip follows sigma in steps of half again, so that it seldom moves. */
+static void follow_clip(struct bank *bank)
+{
+    double wanted = 0.05 + 8 * bank->sigma;
+
+    if (bank->pushed >= 8 && (wanted > 1.5 * bank->clip || wanted < bank->clip / 1.5)) {
+        bank->clip = wanted;
+        rebuild_sums(bank);
+    } else if (bank->pushed % 1024 == 0) {
+        rebuild_sums(bank);
+    }
+}
+
+static void push_unit(struct bank *bank, int32_t unit, float residual)
+{
+    float *ring = bank->ring + (size_t)unit * CHART_RING;
+    float *clipped = bank->clipped + (size_t)unit * CHART_RING;
+
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        if (bank->pushed >= WINDOW_ROWS[w]) {
+            float leaving = clipped[slot_back(bank, WINDOW_ROWS[w] - 1)];
+            if (isfinite(leaving)) {
+                bank->sum[w][unit] -= leaving;
+                bank->have[w][unit]--;
+            }
+        }
+        if (isfinite(residual)) {
+            bank->sum[w][unit] += clip_value(bank, residual);
+            bank->have[w][unit]++;
+        }
+    }
+    size_t slot = (size_t)bank->pushed % CHART_RING;
+    ring[slot] = residual;
+    clipped[slot] = isfinite(residual) ? clip_value(bank, residual) : NAN;
+}
+
+static void count_spike(struct bank *bank, int32_t unit, double residual)
+{
+    double null = fmin(SPIKE_NULL_FACTOR * fmax(bank->spike_rate, SPIKE_RATE_LEAST), 0.5);
+    double other = fmax(SPIKE_ALTERNATIVE, 0.5 * (1 + null));
+
+    if (null < SPIKE_ALTERNATIVE / 2)
+        other = SPIKE_ALTERNATIVE;
+    if (!isfinite(residual))
+        return;
+    double gain = residual > bank->spike_over ? log(other / null) : log((1 - other) / (1 - null));
+    bank->spikes[unit] = (float)fmax(0, (double)bank->spikes[unit] + gain);
+}
+
+/* Scores of all units in one window. */
+static void test_window(struct bank *bank, int w)
+{
+    size_t n = 0;
+    int enough = (3 * WINDOW_ROWS[w] + 3) / 4;
+
+    for (int32_t u = 0; u < bank->units; u++)
+        if (bank->have[w][u] >= enough)
+            bank->scratch[n++] = bank->sum[w][u] / (float)bank->have[w][u];
+    if (n < 2) {
+        memset(bank->z[w], 0, (size_t)bank->units * sizeof(float));
+        return;
+    }
+    struct robust_spread over = robust_lower_spread(bank->scratch, n);
+    double rho = fmin(fmax(bank->rho, 0), 0.95);
+    double expected = bank->sigma * sqrt((1 + rho) / (1 - rho) / WINDOW_ROWS[w]);
+    double spread = fmax(fmax(over.spread, expected), SPREAD_FLOOR);
+
+    /* A spread that was measured on few units is itself uncertain. */
+    spread *= 1 + 4.0 / (double)n;
+    bank->centre[w] = over.centre;
+    bank->spread[w] = spread;
+    for (int32_t u = 0; u < bank->units; u++) {
+        double mean = (double)bank->sum[w][u] / bank->have[w][u];
+        bank->z[w][u] = bank->have[w][u] >= enough ? (float)((mean - over.centre) / spread) : 0;
+    }
+}
+
+void bank_push(struct bank *bank, int64_t step, const float *residuals)
+{
+    learn_noise(bank, residuals);
+    for (int32_t u = 0; u < bank->units; u++) {
+        push_unit(bank, u, residuals[u]);
+        count_spike(bank, u, (double)residuals[u]);
+    }
+    bank->steps[bank->pushed % CHART_RING] = step;
+    bank->pushed++;
+    follow_clip(bank);
+    for (int w = 0; w < CHART_WINDOWS; w++)
+        if (bank->pushed >= WINDOW_ROWS[w] && bank->pushed % (WINDOW_ROWS[w] / 4) == 0)
+            test_window(bank, w);
+}
+
+void bank_store(struct bank *bank, int64_t step, const float *residuals)
+{
+    size_t slot = (size_t)bank->pushed % CHART_RING;
+
+    for (int32_t u = 0; u < bank->units; u++)
+        bank->ring[(size_t)u * CHART_RING + slot] = residuals[u];
+    bank->steps[slot] = step;
+    bank->pushed++;
+}
+
+struct chart_view bank_view(const struct bank *bank, int32_t unit)
+{
+    struct chart_view view = {.z = 0, .window = 0, .spikes = (double)bank->spikes[unit]};
+
+    for (int w = 0; w < CHART_WINDOWS; w++)
+        if ((double)bank->z[w][unit] > view.z) {
+            view.z = (double)bank->z[w][unit];
+            view.window = w;
+        }
+    if (bank->have[view.window][unit] > 0)
+        view.level = (double)bank->sum[view.window][unit] / bank->have[view.window][unit] -
+                     bank->centre[view.window];
+    return view;
+}
+
+double bank_mean(const struct bank *bank, int32_t unit, int rows)
+{
+    double sum = 0;
+    int n = 0, w = 0;
+
+    for (int back = 0; back < rows && back < CHART_RING; back++) {
+        double value = bank_value(bank, unit, back);
+        if (isfinite(value)) {
+            sum += value;
+            n++;
+        }
+    }
+    while (w + 1 < CHART_WINDOWS && WINDOW_ROWS[w + 1] <= rows)
+        w++;
+    return n > 0 ? sum / n - bank->centre[w] : (double)NAN;
+}
+
+double bank_share_above(const struct bank *bank, int32_t unit, int rows, double over)
+{
+    int n = 0, above = 0;
+
+    for (int back = 0; back < rows && back < CHART_RING; back++) {
+        double value = bank_value(bank, unit, back);
+        if (isfinite(value)) {
+            n++;
+            above += value > over;
+        }
+    }
+    return n > 0 ? (double)above / n : 0;
+}
+
+int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level)
+{
+    double sum = 0, best = 0;
+    int rows = 1;
+
+    for (int back = 0; back < CHART_RING && back < bank->pushed; back++) {
+        double value = bank_value(bank, unit, back);
+        if (!isfinite(value))
+            continue;
+        sum += fmin(value, 2 * level) - level / 2;
+        if (sum > best) {
+            best = sum;
+            rows = back + 1;
+        }
+    }
+    return rows;
+}

@@ -1,0 +1,115 @@
+/* Widest first: a domain is named when at least three quarters of its ranks are suspect and it is more
+ * than one of the next narrower kind; what it explains is taken away before narrower ones are tried. */
+#include "detectors/domains.h"
+
+bool domain_holds(const struct grid *grid, const struct domain *domain, int32_t rank)
+{
+    if (domain->scope == SCOPE_RANK)
+        return rank == domain->index;
+    return grid_of(grid, domain->cut, rank) == domain->index;
+}
+
+static int32_t count_suspects(const struct grid *grid, enum cut cut, int32_t unit,
+                              const uint8_t *suspects)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < grid_size(grid, cut, unit); i++)
+        n += suspects[grid_members(grid, cut, unit)[i]] != SUSPECT_NO;
+    return n;
+}
+
+/* Distinct trays among the suspects of a unit. Members of one tray need not be neighbours in the list,
+ * so each tray is counted at its first suspect. */
+static int32_t count_trays(const struct grid *grid, enum cut cut, int32_t unit, const uint8_t *suspects)
+{
+    int32_t trays = 0;
+
+    for (int32_t i = 0; i < grid_size(grid, cut, unit); i++) {
+        int32_t rank = grid_members(grid, cut, unit)[i];
+        int32_t tray = grid_of(grid, CUT_TRAY, rank);
+        bool first = suspects[rank] != SUSPECT_NO && tray != JOB_NONE;
+
+        for (int32_t j = 0; first && j < grid_size(grid, CUT_TRAY, tray); j++) {
+            int32_t other = grid_members(grid, CUT_TRAY, tray)[j];
+            if (other >= rank)
+                break;
+            first = !(suspects[other] != SUSPECT_NO && grid_of(grid, cut, other) == unit);
+        }
+        trays += first;
+    }
+    return trays;
+}
+
+static void explain(const struct grid *grid, enum cut cut, int32_t unit, uint8_t *suspects)
+{
+    for (int32_t i = 0; i < grid_size(grid, cut, unit); i++)
+        suspects[grid_members(grid, cut, unit)[i]] = SUSPECT_NO;
+}
+
+static int add(struct domain *domains, int count, enum scope scope, int32_t index, enum cut cut)
+{
+    if (count < DOMAINS_MAX)
+        domains[count++] = (struct domain){.scope = scope, .index = index, .cut = cut};
+    return count;
+}
+
+/* All units of one cut that are suspect nearly as a whole and reach over at least min_trays trays. */
+static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, int32_t min_trays,
+                     uint8_t *suspects, struct domain *domains, int count)
+{
+    for (int32_t u = 0; u < grid->cut[cut].count; u++) {
+        int32_t size = grid_size(grid, cut, u);
+        int32_t n = size > 0 ? count_suspects(grid, cut, u, suspects) : 0;
+
+        if (n == 0 || (double)n < DOMAIN_SHARE * size)
+            continue;
+        if (min_trays > 1 && count_trays(grid, cut, u, suspects) < min_trays)
+            continue;
+        if (cut == CUT_TRAY && size < 2)
+            continue;
+        count = add(domains, count, scope, u, cut);
+        explain(grid, cut, u, suspects);
+    }
+    return count;
+}
+
+/* Ranks that move with their tensor group: the tray they share, or the group where it spans trays. */
+static int solve_together(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+{
+    for (int32_t r = 0; r < grid->ranks; r++) {
+        int32_t group = grid_of(grid, CUT_TENSOR, r), tray = grid_of(grid, CUT_TRAY, r);
+
+        if (suspects[r] != SUSPECT_TOGETHER)
+            continue;
+        if (grid_size(grid, CUT_TENSOR, group) < 2 || tray == JOB_NONE) {
+            count = add(domains, count, SCOPE_RANK, r, CUT_COUNT);
+            suspects[r] = SUSPECT_NO;
+        } else if (count_trays(grid, CUT_TENSOR, group, suspects) > 1) {
+            count = add(domains, count, SCOPE_GROUP, group, CUT_TENSOR);
+            explain(grid, CUT_TENSOR, group, suspects);
+        } else {
+            count = add(domains, count, SCOPE_TRAY, tray, CUT_TRAY);
+            explain(grid, CUT_TRAY, tray, suspects);
+        }
+    }
+    return count;
+}
+
+int domains_solve(const struct grid *grid, uint8_t *suspects, struct domain *domains)
+{
+    int count = 0;
+    int32_t racks = grid->cut[CUT_RACK].count;
+
+    count = solve_cut(grid, CUT_RACK, SCOPE_RACK, 2, suspects, domains, count);
+    if (racks > 0 && grid->cut[CUT_RAIL].count > 1)
+        count = solve_cut(grid, CUT_RAIL, SCOPE_RAIL, 3, suspects, domains, count);
+    count = solve_cut(grid, CUT_TRAY, SCOPE_TRAY, 1, suspects, domains, count);
+    count = solve_together(grid, suspects, domains, count);
+    for (int32_t r = 0; r < grid->ranks; r++)
+        if (suspects[r] != SUSPECT_NO && count < DOMAINS_MAX) {
+            count = add(domains, count, SCOPE_RANK, r, CUT_COUNT);
+            suspects[r] = SUSPECT_NO;
+        }
+    return count;
+}

@@ -1,0 +1,534 @@
+/* The engine: takes samples apart by kind, closes steps, calls each concern in its turn. */
+#include "detectors/engine.h"
+
+#include "detectors/engine_state.h"
+#include "detectors/stats/robust.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+/* A time so far ahead of all others is believed when a second rank brings it too. */
+static const int64_t AHEAD_NS = 600 * SECOND;
+/* A restart without a word: this part of the ranks reports steps from before the last closed one. */
+static const double BACK_SHARE = 0.25;
+
+struct engine_params engine_params_default(void)
+{
+    return (struct engine_params){.false_evictions_per_10k_gpu_months = 0.3,
+                                  .slow_min_ratio = 0.03,
+                                  .gain_min_ratio = 0.01,
+                                  .hang_after_ns = 270 * SECOND,
+                                  .enabled = true};
+}
+
+/* Chance that one test of one unit may be wrong. A GPU-month has 2.6e6 s / step time rows, each tested in
+ * CHART_WINDOWS windows of about three banks. */
+static double chance_per_test(const struct engine *engine)
+{
+    double step_s = pace_recent_ms(&engine->pace) / 1000;
+    double rows = 2.63e6 / (isfinite(step_s) ? fmin(fmax(step_s, 0.02), 60) : 1);
+    double budget = fmax(engine->params.false_evictions_per_10k_gpu_months, 1e-6) / 10000;
+
+    return budget / (rows * 3 * CHART_WINDOWS);
+}
+
+double engine_z_alarm(const struct engine *engine)
+{
+    return engine->z_alarm;
+}
+
+double engine_nats_alarm(const struct engine *engine)
+{
+    return engine->nats_alarm;
+}
+
+static void set_thresholds(struct engine *engine)
+{
+    double chance = chance_per_test(engine);
+
+    engine->z_alarm = robust_normal_quantile(chance);
+    engine->nats_alarm = -log(chance);
+}
+
+static void init_banks(struct engine *engine)
+{
+    const struct model *model = &engine->model;
+
+    bank_init(&engine->banks[BANK_OWN], model->ranks);
+    bank_init(&engine->banks[BANK_GROUP], model->groups);
+    bank_init(&engine->banks[BANK_WORK], model->replicas);
+    bank_init(&engine->banks[BANK_LANE], model->replicas);
+    bank_init(&engine->banks[BANK_LATE_LANE], model->replicas);
+    bank_init(&engine->banks[BANK_LATE], model->groups);
+}
+
+static void build(struct engine *engine)
+{
+    engine->grid = grid_new(engine->job);
+    model_init(&engine->model, engine->grid);
+    init_banks(engine);
+    pace_init(&engine->pace, engine->grid);
+}
+
+static void unbuild(struct engine *engine)
+{
+    for (int b = 0; b < BANK_COUNT; b++)
+        bank_done(&engine->banks[b]);
+    pace_done(&engine->pace);
+    model_done(&engine->model);
+    grid_free(engine->grid);
+}
+
+struct engine *engine_new(const struct job *job, const struct engine_params *params)
+{
+    struct engine *engine = xcalloc(1, sizeof *engine);
+    size_t ranks = (size_t)job->world_size;
+
+    engine->params = *params;
+    engine->job = job_copy(job);
+    engine->steps = steps_new(job->world_size);
+    gauges_init(&engine->gauges, job->world_size);
+    liveness_init(&engine->live, job->world_size);
+    engine->last_step = JOB_NONE;
+    engine->attempt_first_step = JOB_NONE;
+    engine->ahead_rank = RANK_NONE;
+    engine->flags = xcalloc(ranks, 1);
+    engine->covered = xcalloc(ranks, 1);
+    engine->went_back = xcalloc(ranks, 1);
+    for (int k = 0; k < RECENT_COUNT; k++) {
+        engine->recent.values[k] = xcalloc(ranks, sizeof(float));
+        for (size_t r = 0; r < ranks; r++)
+            engine->recent.values[k][r] = NAN;
+    }
+    build(engine);
+    set_thresholds(engine);
+    return engine;
+}
+
+void engine_free(struct engine *engine)
+{
+    if (engine == NULL)
+        return;
+    while (engine->open_count > 0)
+        engine_close(engine, engine->open_count - 1, false);
+    for (size_t i = 0; i < engine->queue_count; i++)
+        verdict_done(&engine->queue[engine->queue_first + i]);
+    xfree(engine->queue);
+    unbuild(engine);
+    hardware_done(&engine->hardware);
+    liveness_done(&engine->live);
+    gauges_done(&engine->gauges);
+    steps_free(engine->steps);
+    for (int k = 0; k < RECENT_COUNT; k++)
+        xfree(engine->recent.values[k]);
+    xfree(engine->flags);
+    xfree(engine->covered);
+    xfree(engine->went_back);
+    job_free(engine->job);
+    xfree(engine);
+}
+
+/* A new attempt: rows start again; what hangs on hardware that left the job is cleared. */
+static void restart(struct engine *engine, int64_t time_ns)
+{
+    engine->attempt++;
+    engine->attempt_time_ns = time_ns;
+    engine->attempt_first_step = JOB_NONE;
+    engine->rows = 0;
+    engine->pending_rows = 0;
+    engine->back_ranks = 0;
+    memset(engine->went_back, 0, (size_t)engine->job->world_size);
+    steps_restart(engine->steps);
+    for (int b = 0; b < BANK_COUNT; b++)
+        bank_clear(&engine->banks[b]);
+    gauges_restart(&engine->gauges);
+    liveness_restart(&engine->live);
+    numeric_restart(&engine->numeric);
+    pace_restart(&engine->pace);
+    engine->restart_pending = true;
+}
+
+/* Verdicts of an attempt that is over: a restarted job that steps is not hung, and a slow one that is
+ * still slow will be found again, on whatever hardware it has now. */
+static void clear_old_verdicts(struct engine *engine)
+{
+    engine->restart_pending = false;
+    for (int i = engine->open_count - 1; i >= 0; i--)
+        engine_close(engine, i, engine->open[i]->verdict.kind != VERDICT_INFO);
+    for (int32_t t = 0; t < engine->hardware.tray_count; t++)
+        engine->hardware.trays[t] = (struct suspicion){0};
+    for (int32_t k = 0; k < engine->hardware.rack_count; k++)
+        engine->hardware.racks[k] = (struct suspicion){0};
+    engine->hardware.waiting = 0;
+}
+
+/* Verdicts that ended by themselves: a hang when steps go on. */
+static void clear_ended_stops(struct engine *engine)
+{
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        const struct open_verdict *open = engine->open[i];
+        enum verdict_kind kind = open->verdict.kind;
+
+        if ((kind == VERDICT_HANG || kind == VERDICT_CRASH) && engine->rows - open->opened_row >= 3)
+            engine_close(engine, i, true);
+    }
+}
+
+static void follow(float *mean, float value)
+{
+    if (isfinite(value))
+        *mean = isfinite(*mean) ? *mean + 0.1f * (value - *mean) : value;
+}
+
+static void fill_recent(struct engine *engine, const struct row *row)
+{
+    struct recent *recent = &engine->recent;
+
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        float allreduce = row->values[STREAM_ALLREDUCE][r];
+        int32_t group = grid_of(engine->grid, CUT_DATA, r);
+
+        follow(&recent->values[RECENT_STEP][r], row->values[STREAM_STEP_MS][r]);
+        follow(&recent->values[RECENT_COMPUTE][r], row->values[STREAM_COMPUTE][r]);
+        follow(&recent->values[RECENT_ALLREDUCE][r], allreduce);
+        if (engine->model.has_allreduce)
+            follow(&recent->values[RECENT_WAIT][r], allreduce - engine->model.transfer_ms[group]);
+        follow(&recent->values[RECENT_SM][r], row->values[STREAM_SM][r]);
+    }
+}
+
+static void fill_banks(struct engine *engine, int64_t step)
+{
+    const struct model *model = &engine->model;
+
+    if (model->has_compute) {
+        bank_push(&engine->banks[BANK_OWN], step, model->own);
+        bank_push(&engine->banks[BANK_GROUP], step, model->group);
+        bank_push(&engine->banks[BANK_WORK], step, model->work);
+        if (model->has_allreduce)
+            bank_push(&engine->banks[BANK_LANE], step, model->lane);
+    } else if (model->has_allreduce) {
+        bank_push(&engine->banks[BANK_LATE_LANE], step, model->late_lane);
+    }
+    if (model->has_allreduce)
+        bank_store(&engine->banks[BANK_LATE], step, model->late);
+}
+
+static void close_row(struct engine *engine, const struct row *row)
+{
+    bool judged;
+
+    engine->last_step = row->step;
+    engine->last_step_ns = row->last_ns;
+    engine->last_reporting = row->reported;
+    if (engine->attempt_first_step < 0)
+        engine->attempt_first_step = row->step;
+    if (engine->restart_pending)
+        clear_old_verdicts(engine);
+    model_row(&engine->model, engine->grid, row);
+    judged = engine->rows >= WARM_UP_ROWS && row->step > engine->masked_until_step;
+    engine->rows++;
+    pace_row(engine, row);
+    numeric_row(engine, row);
+    clear_ended_stops(engine);
+    if (!judged)
+        return;
+    fill_banks(engine, row->step);
+    fill_recent(engine, row);
+    gauges_row(&engine->gauges, engine->model.sm, row->values[STREAM_MEM], row->values[STREAM_DATA]);
+    if (engine->rows % 64 == 0 || engine->rows == WARM_UP_ROWS + LEARN_ROWS)
+        set_thresholds(engine);
+    slow_row(engine);
+}
+
+static void close_rows(struct engine *engine)
+{
+    const struct row *row;
+
+    while ((row = steps_ready(engine->steps)) != NULL) {
+        close_row(engine, row);
+        steps_pop(engine->steps);
+    }
+}
+
+/* Engine time: the largest plausible time. One clock that is far ahead does not move it alone. */
+static void pass_time(struct engine *engine, const struct sample *sample)
+{
+    int64_t time_ns = sample->time_ns;
+
+    if (time_ns <= engine->now_ns)
+        return;
+    if (engine->now_ns > 0 && time_ns - engine->now_ns > AHEAD_NS) {
+        bool agrees = engine->ahead_ns > 0 && sample->rank != engine->ahead_rank &&
+                      llabs(time_ns - engine->ahead_ns) < AHEAD_NS;
+        if (!agrees) {
+            engine->ahead_ns = time_ns;
+            engine->ahead_rank = sample->rank;
+            return;
+        }
+    }
+    engine->ahead_ns = 0;
+    engine->now_ns = time_ns;
+}
+
+/* A restart that nobody announced: many ranks report steps from before the last closed one. */
+static bool looks_restarted(struct engine *engine, const struct sample *sample)
+{
+    int64_t step = (int64_t)sample->values[FIELD_STEP];
+    int32_t rank = (int32_t)sample->rank;
+
+    if (engine->rows == 0 || step > steps_last_closed(engine->steps))
+        return false;
+    /* A late line is from before; a new attempt's line is from after. */
+    if (sample->time_ns <= engine->last_step_ns + 2 * SECOND / 10 ||
+        step >= steps_of_rank(engine->steps, rank))
+        return false;
+    if (engine->went_back[rank] == 0) {
+        engine->went_back[rank] = 1;
+        engine->back_ranks++;
+    }
+    return (double)engine->back_ranks >= BACK_SHARE * steps_expected(engine->steps);
+}
+
+static void feed_step(struct engine *engine, const struct sample *sample)
+{
+    int32_t rank = (int32_t)sample->rank;
+    struct liveness *live = &engine->live;
+    enum steps_outcome outcome;
+
+    if (!sample_has(sample, FIELD_STEP) || !(fabs(sample->values[FIELD_STEP]) < 9e15)) {
+        engine->counts.not_finite++;
+        return;
+    }
+    if (looks_restarted(engine, sample))
+        restart(engine, sample->time_ns);
+    outcome = steps_feed(engine->steps, sample);
+    engine->counts.used += outcome == STEPS_USED;
+    engine->counts.duplicates += outcome == STEPS_DUPLICATE;
+    engine->counts.late += outcome == STEPS_LATE;
+    engine->counts.not_finite += outcome == STEPS_NOT_FINITE;
+    if (outcome != STEPS_USED)
+        return;
+    int64_t step = steps_of_rank(engine->steps, rank);
+    if (sample->time_ns > live->step_ns[rank])
+        live->step_ns[rank] = sample->time_ns;
+    live->phase[rank] = PHASE_NONE;
+    if (step > live->progress_step) {
+        if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
+            engine->now_ns - live->progress_ns > live->longest_gap_ns)
+            live->longest_gap_ns = engine->now_ns - live->progress_ns;
+        live->progress_step = step;
+        live->progress_ns = engine->now_ns;
+        live->told = false;
+    }
+    close_rows(engine);
+}
+
+static void feed_beat(struct engine *engine, const struct sample *sample)
+{
+    struct liveness *live = &engine->live;
+    int32_t rank = (int32_t)sample->rank;
+    int64_t gap = sample->time_ns - live->beat_ns[rank];
+
+    if (live->beat_ns[rank] > 0 && gap > 0 && gap < 120 * SECOND) {
+        double weight = live->beat_gap_ns > 0 ? 0.01 : 1;
+        live->beat_gap_ns += weight * ((double)gap - live->beat_gap_ns);
+    }
+    if (gap <= 0)
+        return;
+    live->beat_ns[rank] = sample->time_ns;
+    live->phase[rank] = (uint8_t)liveness_phase(sample->phase.bytes, sample->phase.length);
+    if (sample_has(sample, FIELD_STEP) && fabs(sample->values[FIELD_STEP]) < 9e15)
+        live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
+}
+
+static void feed_mark(struct engine *engine, const struct sample *sample)
+{
+    struct liveness *live = &engine->live;
+    bool pause = view_equals(sample->kind, "checkpoint") || view_equals(sample->kind, "eval");
+
+    if (view_equals(sample->kind, "finished"))
+        live->finished = true;
+    if (view_equals(sample->kind, "restart"))
+        restart(engine, sample->time_ns);
+    if (!pause)
+        return;
+    if (sample_has(sample, FIELD_DUR_MS) && sample->values[FIELD_DUR_MS] < 1e8)
+        live->quiet_until_ns = sample->time_ns + (int64_t)(sample->values[FIELD_DUR_MS] * 1e6);
+    if (sample_has(sample, FIELD_STEP) && fabs(sample->values[FIELD_STEP]) < 9e15)
+        engine->masked_until_step = (int64_t)sample->values[FIELD_STEP];
+}
+
+/* Sizes from a hello that make one job: the grid is laid out anew while nothing was learned. */
+static bool take_sizes(struct engine *engine, const struct sample *sample)
+{
+    static const struct { enum field field; enum parallel_dimension dimension; } SIZES[] = {
+        {FIELD_TP, DIMENSION_TP}, {FIELD_CP, DIMENSION_CP}, {FIELD_EP, DIMENSION_EP},
+        {FIELD_DP, DIMENSION_DP}, {FIELD_PP, DIMENSION_PP}};
+    struct job *job = engine->job;
+    int32_t size[DIMENSION_COUNT];
+    int64_t without_ep = 1;
+    bool changed = false;
+
+    memcpy(size, job->size, sizeof size);
+    for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
+        double value = sample_has(sample, SIZES[i].field) ? sample->values[SIZES[i].field] : (double)NAN;
+        if (value >= 1 && value <= JOB_RANKS_MAX)
+            size[SIZES[i].dimension] = (int32_t)value;
+        changed = changed || size[SIZES[i].dimension] != job->size[SIZES[i].dimension];
+    }
+    for (int d = 0; d < DIMENSION_COUNT; d++)
+        without_ep *= d == DIMENSION_EP ? 1 : size[d];
+    if (!changed || (without_ep != job->world_size && without_ep * size[DIMENSION_EP] != job->world_size))
+        return false;
+    memcpy(job->size, size, sizeof size);
+    return true;
+}
+
+static bool take_seat(struct engine *engine, const struct sample *sample)
+{
+    char host[VERDICT_ID_BYTES];
+    struct job_rank *seat = &engine->job->ranks[sample->rank];
+    struct job_rank now = *seat;
+
+    if (sample->host.length > 0 && sample->host.length < sizeof host) {
+        memcpy(host, sample->host.bytes, sample->host.length);
+        host[sample->host.length] = '\0';
+        now.tray = job_intern_tray(engine->job, host, JOB_NONE);
+    }
+    if (sample_has(sample, FIELD_GPU) && sample->values[FIELD_GPU] >= 0 && sample->values[FIELD_GPU] < 1024)
+        now.gpu = (int16_t)sample->values[FIELD_GPU];
+    if (sample_has(sample, FIELD_RAIL) && sample->values[FIELD_RAIL] >= 0 &&
+        sample->values[FIELD_RAIL] < 1024)
+        now.rail = (int16_t)sample->values[FIELD_RAIL];
+    if (now.tray == seat->tray && now.gpu == seat->gpu && now.rail == seat->rail)
+        return false;
+    *seat = now;
+    return true;
+}
+
+static void feed_hello(struct engine *engine, const struct sample *sample)
+{
+    bool new_attempt = sample_has(sample, FIELD_ATTEMPT) &&
+                       sample->values[FIELD_ATTEMPT] > (double)engine->hello_attempt;
+    bool moved = take_seat(engine, sample), resized = take_sizes(engine, sample);
+
+    if (new_attempt && sample->values[FIELD_ATTEMPT] < 1e9)
+        engine->hello_attempt = (int64_t)sample->values[FIELD_ATTEMPT];
+    if (engine->rows > 0 && (new_attempt || moved))
+        restart(engine, sample->time_ns);
+    else if (engine->attempt_time_ns == 0)
+        engine->attempt_time_ns = sample->time_ns;
+    engine->live.finished = false;
+    if (moved || resized)
+        engine->grid_stale = true;
+}
+
+/* Seats come by hundreds of hellos at once: the grid is laid out once, before it is next needed. */
+static void refresh_grid(struct engine *engine)
+{
+    if (!engine->grid_stale)
+        return;
+    engine->grid_stale = false;
+    unbuild(engine);
+    build(engine);
+}
+
+static bool is_ours(struct engine *engine, const struct sample *sample)
+{
+    if (sample->measurement == MEASUREMENT_EVENT || sample->measurement == MEASUREMENT_GPU ||
+        sample->measurement == MEASUREMENT_MARK)
+        return true;
+    if (sample->rank < 0 || sample->rank >= engine->job->world_size) {
+        engine->counts.wrong_rank++;
+        return false;
+    }
+    if (sample->measurement != MEASUREMENT_HELLO && sample->host.length > 0) {
+        int32_t tray = engine->job->ranks[sample->rank].tray;
+        if (tray != JOB_NONE && !view_equals(sample->host, engine->job->trays[tray].node)) {
+            engine->counts.wrong_host++;
+            return false;
+        }
+    }
+    return true;
+}
+
+void engine_feed(struct engine *engine, const struct sample *sample)
+{
+    engine->counts.samples++;
+    if (!is_ours(engine, sample))
+        return;
+    pass_time(engine, sample);
+    if (sample->rank >= 0 && sample->rank < engine->job->world_size) {
+        int64_t *seen = &engine->live.seen_ns[sample->rank];
+        if (sample->time_ns > *seen && sample->time_ns <= engine->now_ns)
+            *seen = sample->time_ns;
+    }
+    if (sample->measurement != MEASUREMENT_HELLO)
+        refresh_grid(engine);
+    switch (sample->measurement) {
+    case MEASUREMENT_HELLO:
+        feed_hello(engine, sample);
+        break;
+    case MEASUREMENT_STEP:
+        feed_step(engine, sample);
+        break;
+    case MEASUREMENT_BEAT:
+        feed_beat(engine, sample);
+        break;
+    case MEASUREMENT_MARK:
+        feed_mark(engine, sample);
+        break;
+    case MEASUREMENT_EVENT:
+        if (engine->params.enabled)
+            hardware_event(engine, sample);
+        break;
+    case MEASUREMENT_GPU:
+    case MEASUREMENT_COUNT:
+        break;
+    }
+    if (engine->params.enabled) {
+        hardware_check(engine);
+        liveness_check(engine);
+    }
+}
+
+void engine_advance(struct engine *engine, int64_t now_ns)
+{
+    if (now_ns <= engine->now_ns)
+        return;
+    engine->now_ns = now_ns;
+    refresh_grid(engine);
+    if (engine->params.enabled) {
+        hardware_check(engine);
+        liveness_check(engine);
+    }
+}
+
+bool engine_next(struct engine *engine, struct verdict *ret_verdict)
+{
+    while (engine->queue_count > 0) {
+        struct verdict verdict = engine->queue[engine->queue_first++];
+        engine->queue_count--;
+        if (engine->params.enabled) {
+            *ret_verdict = verdict;
+            return true;
+        }
+        verdict_done(&verdict);
+    }
+    return false;
+}
+
+const struct job *engine_job(const struct engine *engine)
+{
+    return engine->job;
+}
+
+struct engine_counts engine_counts(const struct engine *engine)
+{
+    return engine->counts;
+}

@@ -1,0 +1,83 @@
+/* Exponential means; the slow ones start as plain means. */
+#include "detectors/gauges.h"
+
+#include "controller/base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double FAST_WEIGHT = 0.15, BASE_WEIGHT = 0.02;
+
+static float *unknown(int32_t count)
+{
+    float *values = xcalloc((size_t)count, sizeof *values);
+
+    for (int32_t i = 0; i < count; i++)
+        values[i] = NAN;
+    return values;
+}
+
+void gauges_init(struct gauges *gauges, int32_t ranks)
+{
+    memset(gauges, 0, sizeof *gauges);
+    gauges->ranks = ranks;
+    gauges->sm_fast = unknown(ranks);
+    gauges->sm_base = unknown(ranks);
+    gauges->mem_fast = unknown(ranks);
+    gauges->mem_base = unknown(ranks);
+    gauges->data_fast = unknown(ranks);
+    gauges->data_base = unknown(ranks);
+}
+
+void gauges_done(struct gauges *gauges)
+{
+    xfree(gauges->sm_fast);
+    xfree(gauges->sm_base);
+    xfree(gauges->mem_fast);
+    xfree(gauges->mem_base);
+    xfree(gauges->data_fast);
+    xfree(gauges->data_base);
+    memset(gauges, 0, sizeof *gauges);
+}
+
+void gauges_restart(struct gauges *gauges)
+{
+    float *all[] = {gauges->sm_fast,  gauges->sm_base,   gauges->mem_fast,
+                    gauges->mem_base, gauges->data_fast, gauges->data_base};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (int32_t r = 0; r < gauges->ranks; r++)
+            all[i][r] = NAN;
+    gauges->rows = 0;
+}
+
+static void follow(float *fast, float *base, float value, int64_t rows, double tolerance)
+{
+    if (!isfinite(value))
+        return;
+    if (!isfinite(*fast)) {
+        *fast = *base = value;
+        return;
+    }
+    double early = 1.0 / (double)(rows + 1);
+    *fast += (float)(fmax(FAST_WEIGHT, early) * (double)(value - *fast));
+    if (rows < 20 || fabs((double)(*fast - *base)) <= tolerance * fmax(fabs((double)*base), 0.05))
+        *base += (float)(fmax(BASE_WEIGHT, early) * (double)(value - *base));
+}
+
+void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms)
+{
+    for (int32_t r = 0; r < gauges->ranks; r++) {
+        follow(&gauges->sm_fast[r], &gauges->sm_base[r], sm_ratio[r], gauges->rows, 0.025);
+        follow(&gauges->mem_fast[r], &gauges->mem_base[r], mem[r], gauges->rows, 0.03);
+        follow(&gauges->data_fast[r], &gauges->data_base[r], data_ms[r], gauges->rows, 0.5);
+    }
+    gauges->rows++;
+}
+
+double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past)
+{
+    double fast = (double)gauges->sm_fast[rank], base = has_past ? (double)gauges->sm_base[rank] : 1;
+
+    return base > 0 ? fast / base - 1 : (double)NAN;
+}

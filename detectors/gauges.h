@@ -1,0 +1,27 @@
+/* SM activity and memory of each rank, now and as it was: fast and slow means. The slow one stands still
+ * while the two differ, so that a fault cannot become normal.
+ */
+#ifndef BROOM_DETECTORS_GAUGES_H
+#define BROOM_DETECTORS_GAUGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gauges {
+    int32_t ranks;
+    int64_t rows;
+    float *sm_fast, *sm_base;  /* sm over the stage's reference; NAN when never sent */
+    float *mem_fast, *mem_base;
+    float *data_fast, *data_base; /* data_ms */
+};
+
+void gauges_init(struct gauges *gauges, int32_t ranks);
+void gauges_done(struct gauges *gauges);
+void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms);
+void gauges_restart(struct gauges *gauges);
+
+/* How much busier its SMs are than they were, against its peers (0.05: 5 %); NAN when unknown. Of a
+ * rank that was slow from the start the past says nothing: then against the peers alone. */
+double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past);
+
+#endif

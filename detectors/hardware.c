@@ -1,0 +1,321 @@
+/* Events become suspicions of trays and racks; a suspicion is told when it has been held long enough to
+ * know whether the accused ranks go on. Burst folding: what happens in one rack within a few seconds is
+ * one fault of the rack, what happens in one tray is one fault of the tray. */
+#include "detectors/hardware.h"
+
+#include "detectors/domains.h"
+#include "detectors/engine_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+static const int64_t HOLD_NS = 10 * SECOND;
+static const double HOLD_STEPS = 3;
+/* A rack is accused as a whole when this part of its trays is, within HOLD_NS. */
+static const double RACK_SHARE = 0.5;
+enum { RACK_TRAYS_LEAST = 3 };
+
+void hardware_done(struct hardware *hardware)
+{
+    xfree(hardware->trays);
+    xfree(hardware->racks);
+    xfree(hardware->not_ready_ns);
+    memset(hardware, 0, sizeof *hardware);
+}
+
+/* Trays and racks may come to be known after the engine started. */
+static void fit(struct hardware *hardware, const struct job *job)
+{
+    if (hardware->tray_count < job->tray_count) {
+        size_t old = (size_t)hardware->tray_count, count = (size_t)job->tray_count;
+        hardware->trays = xrealloc(hardware->trays, count, sizeof *hardware->trays);
+        hardware->not_ready_ns = xrealloc(hardware->not_ready_ns, count, sizeof(int64_t));
+        memset(hardware->trays + old, 0, (count - old) * sizeof *hardware->trays);
+        memset(hardware->not_ready_ns + old, 0, (count - old) * sizeof(int64_t));
+        hardware->tray_count = job->tray_count;
+    }
+    if (hardware->rack_count < job->rack_count) {
+        size_t old = (size_t)hardware->rack_count, count = (size_t)job->rack_count;
+        hardware->racks = xrealloc(hardware->racks, count, sizeof *hardware->racks);
+        memset(hardware->racks + old, 0, (count - old) * sizeof *hardware->racks);
+        hardware->rack_count = job->rack_count;
+    }
+}
+
+static int32_t find_named(const struct job *job, struct view name, bool rack)
+{
+    char text[VERDICT_ID_BYTES];
+
+    if (name.length == 0 || name.length >= sizeof text)
+        return JOB_NONE;
+    memcpy(text, name.bytes, name.length);
+    text[name.length] = '\0';
+    return rack ? job_find_rack(job, text) : job_find_tray(job, text);
+}
+
+static int32_t sample_int(const struct sample *sample, enum field field)
+{
+    if (!sample_has(sample, field) || !(fabs(sample->values[field]) < 1e6))
+        return JOB_NONE;
+    return (int32_t)sample->values[field];
+}
+
+static enum xid_class class_of(const struct sample *sample)
+{
+    static const struct { const char *kind; enum xid_class class; } KINDS[] = {
+        {"nvlink_error", XID_NVLINK}, {"nvlink_domain_down", XID_FATAL}, {"nic_down", XID_INFO},
+        {"ecc", XID_INFO},            {"thermal", XID_INFO},             {"power", XID_INFO},
+        {"sxid", XID_NVLINK}};
+
+    if (view_equals(sample->kind, "xid"))
+        return xid_class_of(sample_int(sample, FIELD_CODE), sample_int(sample, FIELD_SUBCODE));
+    for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
+        if (view_equals(sample->kind, KINDS[i].kind))
+            return KINDS[i].class;
+    return XID_INFO;
+}
+
+static void note(struct hardware *hardware, struct suspicion *suspicion, const struct sample *sample,
+                 enum xid_class class, int64_t now_ns)
+{
+    int64_t gpu = JOB_NONE;
+
+    if (suspicion->first_ns > 0 && suspicion->told && class <= suspicion->worst) {
+        suspicion->events++;
+        suspicion->last_ns = now_ns;
+        return;
+    }
+    if (suspicion->first_ns == 0 || suspicion->told || class > suspicion->worst) {
+        if (suspicion->first_ns == 0 || suspicion->told) {
+            suspicion->first_ns = now_ns;
+            hardware->waiting++;
+        }
+        suspicion->worst = class;
+        suspicion->code = sample_int(sample, FIELD_CODE);
+        suspicion->subcode = sample_int(sample, FIELD_SUBCODE);
+        suspicion->gpus = 0;
+        suspicion->whole = false;
+        suspicion->told = false;
+        size_t length = sample->kind.length < sizeof suspicion->kind - 1 ? sample->kind.length
+                                                                          : sizeof suspicion->kind - 1;
+        memcpy(suspicion->kind, sample->kind.bytes, length);
+        suspicion->kind[length] = '\0';
+    }
+    suspicion->events++;
+    suspicion->last_ns = now_ns;
+    if (class < suspicion->worst)
+        return;
+    if (text_parse_int(sample->gpu, &gpu) && gpu >= 0 && gpu < 32)
+        suspicion->gpus |= 1u << gpu;
+    else
+        suspicion->whole = true;
+}
+
+static void tell_switch_tray(struct engine *engine, const struct sample *sample, int32_t rack)
+{
+    struct verdict verdict = verdict_start(engine, VERDICT_FAULT, SCOPE_SWITCH_TRAY);
+    int32_t number = sample_int(sample, FIELD_TRAY);
+    AUTO_TEXT id = {0};
+
+    text_addf(&id, "%s:%d", engine->job->racks[rack].name, (int)number);
+    text_copy(verdict.id, sizeof verdict.id, id.bytes);
+    verdict.cause = CAUSE_NVLINK;
+    verdict_add_evidence_text(&verdict, "event", "nvswitch_tray_fault");
+    if (engine_find_open(engine, SCOPE_SWITCH_TRAY, verdict.id) != NULL) {
+        verdict_done(&verdict);
+        return;
+    }
+    (void)engine_open(engine, verdict, NULL);
+}
+
+void hardware_event(struct engine *engine, const struct sample *sample)
+{
+    struct hardware *hardware = &engine->hardware;
+    int32_t rack = find_named(engine->job, sample->rack, true);
+    int32_t tray = find_named(engine->job, sample->host, false);
+    enum xid_class class = class_of(sample);
+
+    fit(hardware, engine->job);
+    if (view_equals(sample->kind, "nvswitch_tray_fault")) {
+        if (rack != JOB_NONE && grid_size(engine->grid, CUT_RACK, rack) > 0)
+            tell_switch_tray(engine, sample, rack);
+        return;
+    }
+    if (tray != JOB_NONE && view_equals(sample->kind, "node_not_ready"))
+        hardware->not_ready_ns[tray] = engine->now_ns;
+    else if (tray != JOB_NONE && view_equals(sample->kind, "node_ready"))
+        hardware->not_ready_ns[tray] = 0;
+    if (class == XID_INFO || class == XID_APPLICATION)
+        return;
+    if (tray != JOB_NONE)
+        note(hardware, &hardware->trays[tray], sample, class, engine->now_ns);
+    else if (rack != JOB_NONE)
+        note(hardware, &hardware->racks[rack], sample, class, engine->now_ns);
+}
+
+/* Did any of the domain's ranks finish a step that began after the event? */
+static bool goes_on(const struct engine *engine, const struct domain *domain, int64_t since_ns)
+{
+    double step_ns = pace_recent_ms(&engine->pace) * 1e6;
+    int64_t after = since_ns + (int64_t)(isfinite(step_ns) ? 1.5 * step_ns : 0);
+    int32_t going = 0, all = 0;
+
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        if (!domain_holds(engine->grid, domain, r) || engine->live.step_ns[r] == 0)
+            continue;
+        all++;
+        going += engine->live.step_ns[r] > after;
+    }
+    return all > 0 && 2 * going >= all;
+}
+
+static struct domain domain_of(const struct engine *engine, const struct suspicion *suspicion, int32_t tray)
+{
+    const struct grid *grid = engine->grid;
+
+    if (!suspicion->whole && suspicion->gpus != 0 && (suspicion->gpus & (suspicion->gpus - 1)) == 0)
+        for (int32_t i = 0; i < grid_size(grid, CUT_TRAY, tray); i++) {
+            int32_t rank = grid_members(grid, CUT_TRAY, tray)[i];
+            int16_t gpu = engine->job->ranks[rank].gpu;
+            if (gpu >= 0 && gpu < 32 && suspicion->gpus == 1u << gpu)
+                return (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
+        }
+    return (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
+}
+
+static void tell(struct engine *engine, struct suspicion *suspicion, const struct domain *domain)
+{
+    bool going = goes_on(engine, domain, suspicion->first_ns);
+    struct verdict verdict = verdict_start(engine, VERDICT_FAULT, domain->scope);
+    const struct xid_row *xid = xid_find(suspicion->code);
+    AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+
+    suspicion->told = true;
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        ranks[r] = domain_holds(engine->grid, domain, r);
+    verdict_set_domain(engine, &verdict, domain->index);
+    if (engine_find_open(engine, domain->scope, verdict.id) != NULL) {
+        verdict_done(&verdict);
+        return;
+    }
+    if (suspicion->worst == XID_CONTAINED && going)
+        verdict.kind = VERDICT_INFO;
+    verdict_fill_ranks(engine, &verdict, ranks);
+    verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK : CAUSE_GPU;
+    verdict.evict = !going;
+    verdict_add_evidence_text(&verdict, "event", suspicion->kind);
+    if (suspicion->code != JOB_NONE)
+        verdict_add_evidence(&verdict, "code", suspicion->code);
+    if (xid != NULL && strcmp(suspicion->kind, "xid") == 0)
+        verdict_add_evidence_text(&verdict, "meaning", xid->meaning);
+    verdict_add_evidence(&verdict, "events", suspicion->events);
+    verdict_add_evidence(&verdict, "still_makes_steps", going ? 1 : 0);
+    (void)engine_open(engine, verdict, ranks);
+}
+
+/* Trays of the rack that hold ranks, and how many of them are accused and untold since `since_ns`. */
+static int32_t accused_trays(const struct engine *engine, int32_t rack, int32_t *ret_trays)
+{
+    int32_t accused = 0, trays = 0;
+
+    for (int32_t t = 0; t < engine->hardware.tray_count; t++) {
+        const struct suspicion *suspicion = &engine->hardware.trays[t];
+        if (engine->job->trays[t].rack != rack || t >= engine->grid->cut[CUT_TRAY].count ||
+            grid_size(engine->grid, CUT_TRAY, t) == 0)
+            continue;
+        trays++;
+        accused += suspicion->first_ns > 0 && !suspicion->told;
+    }
+    *ret_trays = trays;
+    return accused;
+}
+
+/* Everything reported of the rack's trays is part of the rack's fault. */
+static void fold_trays(struct engine *engine, int32_t rack, struct suspicion *into)
+{
+    for (int32_t t = 0; t < engine->hardware.tray_count; t++) {
+        struct suspicion *suspicion = &engine->hardware.trays[t];
+        if (engine->job->trays[t].rack != rack || suspicion->first_ns == 0 || suspicion->told)
+            continue;
+        suspicion->told = true;
+        engine->hardware.waiting--;
+        into->events += suspicion->events;
+        if (into->first_ns == 0 || suspicion->first_ns < into->first_ns)
+            into->first_ns = suspicion->first_ns;
+    }
+}
+
+static bool is_due(const struct engine *engine, const struct suspicion *suspicion)
+{
+    double step_ns = pace_recent_ms(&engine->pace) * 1e6;
+    double hold = fmax((double)HOLD_NS, isfinite(step_ns) ? HOLD_STEPS * step_ns : 0);
+
+    return suspicion->first_ns > 0 && !suspicion->told &&
+           (double)(engine->now_ns - suspicion->first_ns) >= fmin(hold, 60.0 * (double)SECOND);
+}
+
+static void check_racks(struct engine *engine)
+{
+    struct hardware *hardware = &engine->hardware;
+
+    for (int32_t k = 0; k < hardware->rack_count; k++) {
+        struct suspicion *rack = &hardware->racks[k];
+        struct domain domain = {.scope = SCOPE_RACK, .index = k, .cut = CUT_RACK};
+        int32_t trays, accused;
+
+        if (k >= engine->grid->cut[CUT_RACK].count || grid_size(engine->grid, CUT_RACK, k) == 0)
+            continue;
+        if (is_due(engine, rack)) {
+            fold_trays(engine, k, rack);
+            hardware->waiting--;
+            tell(engine, rack, &domain);
+            continue;
+        }
+        if (rack->first_ns > 0 && !rack->told)
+            continue;
+        accused = accused_trays(engine, k, &trays);
+        if (accused < RACK_TRAYS_LEAST || (double)accused < RACK_SHARE * trays)
+            continue;
+        *rack = (struct suspicion){.worst = XID_NVLINK, .code = JOB_NONE, .subcode = JOB_NONE,
+                                   .whole = true};
+        memcpy(rack->kind, "burst", sizeof "burst");
+        fold_trays(engine, k, rack);
+        hardware->waiting++;
+    }
+}
+
+static bool is_rack_waiting(const struct engine *engine, int32_t tray)
+{
+    int32_t rack = engine->job->trays[tray].rack;
+
+    return rack != JOB_NONE && rack < engine->hardware.rack_count &&
+           engine->hardware.racks[rack].first_ns > 0 && !engine->hardware.racks[rack].told;
+}
+
+void hardware_check(struct engine *engine)
+{
+    struct hardware *hardware = &engine->hardware;
+
+    if (hardware->waiting <= 0)
+        return;
+    check_racks(engine);
+    for (int32_t t = 0; t < hardware->tray_count; t++) {
+        struct suspicion *suspicion = &hardware->trays[t];
+
+        if (!is_due(engine, suspicion) || is_rack_waiting(engine, t))
+            continue;
+        hardware->waiting--;
+        if (t >= engine->grid->cut[CUT_TRAY].count || grid_size(engine->grid, CUT_TRAY, t) == 0) {
+            suspicion->told = true; /* a spare: none of this job's business */
+            continue;
+        }
+        struct domain domain = domain_of(engine, suspicion, t);
+        if (engine_is_covered(engine, grid_members(engine->grid, CUT_TRAY, t)[0]) &&
+            domain.scope == SCOPE_TRAY)
+            suspicion->told = true;
+        else
+            tell(engine, suspicion, &domain);
+    }
+}

@@ -1,0 +1,350 @@
+/* A stop is judged by who is silent, who still computes and who only waits. */
+#include "detectors/liveness.h"
+
+#include "detectors/domains.h"
+#include "detectors/engine_state.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+/* Silence and waiting are judged after so many usual steps and usual gaps between beats, within bounds.
+ * An event on the silent tray halves the time. */
+static const double STOPPED_STEPS = 10, SILENT_GAPS = 3;
+static const int64_t CRASH_LEAST_NS = 30 * SECOND, HANG_LEAST_NS = 90 * SECOND;
+static const int64_t CONFIRMED_LEAST_NS = 15 * SECOND, SILENT_LEAST_NS = 15 * SECOND;
+/* A start may load data and compile for long; a pause that ranks name themselves may be long as well. */
+static const int64_t START_LIMIT_NS = 1800 * SECOND, PAUSE_LIMIT_NS = 1800 * SECOND;
+
+static const char *const PHASE_NAMES[PHASE_COUNT] = {
+    [PHASE_NONE] = "",         [PHASE_INIT] = "init", [PHASE_COMPUTE] = "compute",
+    [PHASE_ALLREDUCE] = "allreduce", [PHASE_DATA] = "data", [PHASE_CHECKPOINT] = "checkpoint",
+    [PHASE_EVAL] = "eval",     [PHASE_OTHER] = "other",
+};
+
+enum phase liveness_phase(const char *bytes, unsigned long length)
+{
+    for (int p = PHASE_INIT; p < PHASE_OTHER; p++)
+        if (strlen(PHASE_NAMES[p]) == length && memcmp(PHASE_NAMES[p], bytes, length) == 0)
+            return (enum phase)p;
+    return length == 0 ? PHASE_NONE : PHASE_OTHER;
+}
+
+const char *liveness_phase_name(enum phase phase)
+{
+    return PHASE_NAMES[phase];
+}
+
+void liveness_init(struct liveness *live, int32_t ranks)
+{
+    size_t count = (size_t)ranks;
+
+    memset(live, 0, sizeof *live);
+    live->ranks = ranks;
+    live->seen_ns = xcalloc(count, sizeof(int64_t));
+    live->step_ns = xcalloc(count, sizeof(int64_t));
+    live->beat_ns = xcalloc(count, sizeof(int64_t));
+    live->beat_step = xcalloc(count, sizeof(int64_t));
+    live->phase = xcalloc(count, 1);
+    live->progress_step = JOB_NONE;
+}
+
+void liveness_done(struct liveness *live)
+{
+    xfree(live->seen_ns);
+    xfree(live->step_ns);
+    xfree(live->beat_ns);
+    xfree(live->beat_step);
+    xfree(live->phase);
+    memset(live, 0, sizeof *live);
+}
+
+void liveness_restart(struct liveness *live)
+{
+    live->progress_step = JOB_NONE;
+    live->progress_ns = 0;
+    live->finished = false;
+    live->told = false;
+    live->quiet_until_ns = 0;
+    memset(live->phase, 0, (size_t)live->ranks);
+    memset(live->beat_ns, 0, (size_t)live->ranks * sizeof(int64_t));
+}
+
+/* What each rank does while the job stands. */
+struct census {
+    int32_t silent, computing, waiting, pausing, known;
+};
+
+static int64_t silence_limit(const struct engine *engine)
+{
+    double limit = SILENT_GAPS * engine->live.beat_gap_ns;
+
+    return (int64_t)fmax(limit, (double)SILENT_LEAST_NS);
+}
+
+static bool is_silent(const struct engine *engine, int32_t rank)
+{
+    const struct liveness *live = &engine->live;
+
+    return live->seen_ns[rank] > 0 && engine->now_ns - live->seen_ns[rank] > silence_limit(engine);
+}
+
+static struct census take_census(const struct engine *engine)
+{
+    const struct liveness *live = &engine->live;
+    struct census census = {0};
+
+    for (int32_t r = 0; r < live->ranks; r++) {
+        if (live->seen_ns[r] == 0)
+            continue;
+        census.known++;
+        if (is_silent(engine, r)) {
+            census.silent++;
+            continue;
+        }
+        switch ((enum phase)live->phase[r]) {
+        case PHASE_CHECKPOINT:
+        case PHASE_EVAL:
+        case PHASE_INIT:
+            census.pausing++;
+            break;
+        case PHASE_ALLREDUCE:
+            census.waiting++;
+            break;
+        case PHASE_NONE:
+        case PHASE_COMPUTE:
+        case PHASE_DATA:
+        case PHASE_OTHER:
+        case PHASE_COUNT:
+            census.computing++;
+            break;
+        }
+    }
+    return census;
+}
+
+/* True when every rank in flags sits under a hard verdict that is open: it needs no second one. */
+static bool is_explained(const struct engine *engine, const uint8_t *flags)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        bool explained = flags[r] == 0;
+        for (int i = 0; i < engine->open_count && !explained; i++) {
+            const struct open_verdict *open = engine->open[i];
+            explained = open->bank == BANK_COUNT && open->covers[r] != 0 && open->verdict.evict;
+        }
+        if (!explained)
+            return false;
+    }
+    return true;
+}
+
+static bool is_tray_accused(const struct engine *engine, int32_t tray)
+{
+    const struct hardware *hardware = &engine->hardware;
+
+    if (tray == JOB_NONE || tray >= hardware->tray_count)
+        return false;
+    return hardware->not_ready_ns[tray] > 0 ||
+           (hardware->trays[tray].first_ns > 0 && hardware->trays[tray].worst >= XID_CONTAINED);
+}
+
+/* Silent ranks whose tray or rack an event accuses as well. */
+static bool is_silence_confirmed(const struct engine *engine)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (is_silent(engine, r) && is_tray_accused(engine, engine->job->ranks[r].tray))
+            return true;
+    return false;
+}
+
+static void add_victims(struct engine *engine, struct verdict *verdict, const uint8_t *guilty)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (guilty[r] == 0 && engine->live.seen_ns[r] > 0)
+            verdict_add_victim(verdict, r);
+}
+
+static void raise_stop(struct engine *engine, enum verdict_kind kind, const struct domain *domain,
+                       const uint8_t *guilty, bool evict, const struct census *census)
+{
+    struct verdict verdict = verdict_start(engine, kind, domain->scope);
+
+    verdict_set_domain(engine, &verdict, domain->index);
+    if (domain->scope != SCOPE_JOB)
+        verdict_fill_ranks(engine, &verdict, guilty);
+    add_victims(engine, &verdict, guilty);
+    verdict.evict = evict;
+    verdict.gain = 1;
+    verdict.since_step = engine->live.progress_step;
+    verdict_add_evidence(&verdict, "seconds_without_step",
+                         (double)(engine->now_ns - engine->live.progress_ns) / 1e9);
+    verdict_add_evidence(&verdict, "silent_ranks", census->silent);
+    verdict_add_evidence(&verdict, "waiting_ranks", census->waiting);
+    verdict_add_evidence(&verdict, "computing_ranks", census->computing);
+    (void)engine_open(engine, verdict, guilty);
+    engine->live.told = true;
+}
+
+static void flag_domain(const struct engine *engine, const struct domain *domain, uint8_t *flags)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        flags[r] = domain_holds(engine->grid, domain, r);
+}
+
+/* The rack of the ranks that fell silent first, when those are most of a rack; JOB_NONE otherwise. */
+static int32_t first_silent_rack(const struct engine *engine, const struct domain *domains, int count)
+{
+    int64_t best_ns = INT64_MAX;
+    int32_t best = JOB_NONE;
+
+    for (int i = 0; i < count; i++) {
+        int64_t last_ns = 0;
+        if (domains[i].scope != SCOPE_RACK)
+            continue;
+        for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, domains[i].index); m++) {
+            int32_t rank = grid_members(engine->grid, CUT_RACK, domains[i].index)[m];
+            if (engine->live.seen_ns[rank] > last_ns)
+                last_ns = engine->live.seen_ns[rank];
+        }
+        if (last_ns < best_ns) {
+            best_ns = last_ns;
+            best = domains[i].index;
+        }
+    }
+    return best;
+}
+
+/* Ranks that went silent while others still speak: each domain of them crashed. Several racks: the one
+ * that fell silent first is the root, the others fell with the job. */
+static void tell_crash(struct engine *engine, const struct census *census)
+{
+    struct domain domains[DOMAINS_MAX];
+    AUTO_FREE uint8_t *guilty = xcalloc((size_t)engine->job->world_size, 1);
+    int count;
+    int32_t rack;
+
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        engine->flags[r] = is_silent(engine, r) ? SUSPECT_ALONE : SUSPECT_NO;
+    if (is_explained(engine, engine->flags)) {
+        engine->live.told = true;
+        return;
+    }
+    count = domains_solve(engine->grid, engine->flags, domains);
+    rack = first_silent_rack(engine, domains, count);
+    if (rack != JOB_NONE) {
+        domains[0] = (struct domain){.scope = SCOPE_RACK, .index = rack, .cut = CUT_RACK};
+        count = 1;
+    }
+    for (int i = 0; i < count && i < 8; i++) {
+        flag_domain(engine, &domains[i], guilty);
+        if (!is_explained(engine, guilty))
+            raise_stop(engine, VERDICT_CRASH, &domains[i], guilty, true, census);
+    }
+}
+
+static bool shares_unit(const struct engine *engine, enum cut cut, const uint8_t *flags, int32_t *ret_unit)
+{
+    int32_t unit = JOB_NONE;
+
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        if (flags[r] == 0)
+            continue;
+        int32_t of = grid_of(engine->grid, cut, r);
+        if (of == JOB_NONE || (unit != JOB_NONE && of != unit))
+            return false;
+        unit = of;
+    }
+    *ret_unit = unit;
+    return unit != JOB_NONE;
+}
+
+/* The narrowest unit that holds all ranks which never came to the collective. */
+static struct domain enclosing(const struct engine *engine, const uint8_t *flags, int32_t flagged)
+{
+    static const struct { enum cut cut; enum scope scope; } WIDER[] = {
+        {CUT_TRAY, SCOPE_TRAY}, {CUT_REPLICA, SCOPE_REPLICA}, {CUT_RACK, SCOPE_RACK}};
+    int32_t unit;
+
+    if (flagged == 1)
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            if (flags[r] != 0)
+                return (struct domain){.scope = SCOPE_RANK, .index = r, .cut = CUT_COUNT};
+    for (size_t i = 0; i < sizeof WIDER / sizeof WIDER[0]; i++)
+        if (shares_unit(engine, WIDER[i].cut, flags, &unit))
+            return (struct domain){.scope = WIDER[i].scope, .index = unit, .cut = WIDER[i].cut};
+    return (struct domain){.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
+}
+
+/* Everybody speaks and nobody steps: the suspects are those who compute while the others wait. */
+static void tell_hang(struct engine *engine, const struct census *census)
+{
+    const struct liveness *live = &engine->live;
+    AUTO_FREE uint8_t *guilty = xcalloc((size_t)engine->job->world_size, 1);
+    int32_t flagged = 0;
+    struct domain domain = {.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
+
+    for (int32_t r = 0; r < live->ranks; r++) {
+        enum phase phase = (enum phase)live->phase[r];
+        engine->flags[r] = live->seen_ns[r] > 0 && phase != PHASE_ALLREDUCE && phase != PHASE_NONE;
+        flagged += engine->flags[r];
+    }
+    if (flagged > 0 && census->waiting >= flagged)
+        domain = enclosing(engine, engine->flags, flagged);
+    if (domain.scope != SCOPE_JOB)
+        memcpy(guilty, engine->flags, (size_t)live->ranks);
+    raise_stop(engine, VERDICT_HANG, &domain, guilty, false, census);
+}
+
+/* How long without a step is a stop, for a kind of stop. */
+static int64_t stop_limit(const struct engine *engine, int64_t least_ns)
+{
+    double step_ns = pace_recent_ms(&engine->pace) * 1e6;
+    double limit = fmax((double)least_ns, SILENT_GAPS * engine->live.beat_gap_ns);
+
+    if (isfinite(step_ns))
+        limit = fmax(limit, STOPPED_STEPS * step_ns);
+    limit = fmax(limit, 1.5 * (double)engine->live.longest_gap_ns);
+    return (int64_t)fmin(limit, (double)engine->params.hang_after_ns);
+}
+
+static void judge_start(struct engine *engine)
+{
+    struct liveness *live = &engine->live;
+    struct census census = take_census(engine);
+    struct domain domain = {.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
+    AUTO_FREE uint8_t *nobody = xcalloc((size_t)live->ranks, 1);
+
+    if (engine->attempt_time_ns > 0 && engine->now_ns - engine->attempt_time_ns > START_LIMIT_NS &&
+        !live->told) {
+        live->progress_ns = engine->attempt_time_ns;
+        raise_stop(engine, VERDICT_HANG, &domain, nobody, false, &census);
+    }
+}
+
+void liveness_check(struct engine *engine)
+{
+    struct liveness *live = &engine->live;
+    int64_t stopped_ns;
+
+    if (live->finished || live->told || engine->now_ns < live->quiet_until_ns ||
+        engine->now_ns - live->checked_ns < SECOND)
+        return;
+    if (live->progress_step < 0 || engine->rows == 0) {
+        judge_start(engine);
+        return;
+    }
+    stopped_ns = engine->now_ns - live->progress_ns;
+    if (stopped_ns < CONFIRMED_LEAST_NS || stopped_ns < live->beat_gap_ns)
+        return;
+    live->checked_ns = engine->now_ns;
+    struct census census = take_census(engine);
+    if (2 * census.pausing > census.known && stopped_ns < PAUSE_LIMIT_NS)
+        return;
+    bool some_speak = census.silent > 0 && census.silent < census.known;
+    bool confirmed = census.silent > 0 && is_silence_confirmed(engine);
+    if (some_speak && stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
+        tell_crash(engine, &census);
+    else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS))
+        tell_hang(engine, &census);
+}

@@ -1,0 +1,251 @@
+/* One pass over the ranks for each normalisation; NAN marks what is missing and spreads by itself. */
+#include "detectors/model.h"
+
+#include "detectors/stats/robust.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Below this share of reporting ranks a quantity is treated as not sent. */
+static const double QUORUM = 0.05;
+
+static float *floats(int32_t count)
+{
+    return xcalloc((size_t)count + 1, sizeof(float));
+}
+
+/* Counting sort of groups by their unit: start has units + 2 entries while it is filled. */
+static void list_groups(const int32_t *unit_of, int32_t groups, int32_t units, int32_t **ret_start,
+                        int32_t **ret_list)
+{
+    int32_t *start = xcalloc((size_t)units + 2, sizeof *start);
+    int32_t *list = xcalloc((size_t)groups + 1, sizeof *list);
+
+    for (int32_t k = 0; k < groups; k++)
+        start[unit_of[k] + 2]++;
+    for (int32_t u = 0; u < units; u++)
+        start[u + 2] += start[u + 1];
+    for (int32_t k = 0; k < groups; k++)
+        list[start[unit_of[k] + 1]++] = k;
+    *ret_start = start;
+    *ret_list = list;
+}
+
+void model_init(struct model *model, const struct grid *grid)
+{
+    memset(model, 0, sizeof *model);
+    model->ranks = grid->ranks;
+    model->groups = grid->cut[CUT_TENSOR].count;
+    model->replicas = grid->cut[CUT_REPLICA].count;
+    model->data_groups = grid->cut[CUT_DATA].count;
+    model->stages = grid->cut[CUT_STAGE].count;
+    model->ratio = floats(model->ranks);
+    model->own = floats(model->ranks);
+    model->sm = floats(model->ranks);
+    model->outside = floats(model->ranks);
+    model->scratch = floats(model->ranks);
+    model->group = floats(model->groups);
+    model->group_ratio = floats(model->groups);
+    model->late = floats(model->groups);
+    model->work = floats(model->replicas);
+    model->late_lane = floats(model->replicas);
+    model->lane = floats(model->replicas);
+    model->transfer_ms = floats(model->data_groups);
+    model->stage_ms = floats(model->stages);
+    model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
+    model->stage_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
+    for (int32_t k = 0; k < model->groups; k++) {
+        int32_t first = grid_members(grid, CUT_TENSOR, k)[0];
+        model->replica_of_group[k] = grid_of(grid, CUT_REPLICA, first);
+        model->stage_of_group[k] = grid_of(grid, CUT_STAGE, first);
+    }
+    list_groups(model->replica_of_group, model->groups, model->replicas, &model->replica_start,
+                &model->replica_groups);
+    list_groups(model->stage_of_group, model->groups, model->stages, &model->stage_start,
+                &model->stage_groups);
+}
+
+void model_done(struct model *model)
+{
+    float *all[] = {model->ratio, model->own,  model->sm,        model->outside, model->scratch,
+                    model->group, model->late, model->work,      model->lane,    model->transfer_ms,
+                    model->stage_ms, model->group_ratio, model->late_lane};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        xfree(all[i]);
+    xfree(model->replica_of_group);
+    xfree(model->stage_of_group);
+    xfree(model->replica_start);
+    xfree(model->replica_groups);
+    xfree(model->stage_start);
+    xfree(model->stage_groups);
+    memset(model, 0, sizeof *model);
+}
+
+/* Collects the finite values of a unit's members into scratch. */
+static size_t gather(struct model *model, const struct grid *grid, enum cut cut, int32_t unit,
+                     const float *values)
+{
+    const int32_t *members = grid_members(grid, cut, unit);
+    int32_t size = grid_size(grid, cut, unit);
+    size_t n = 0;
+
+    for (int32_t i = 0; i < size; i++)
+        if (isfinite(values[members[i]]))
+            model->scratch[n++] = values[members[i]];
+    return n;
+}
+
+static size_t gather_all(struct model *model, const float *values, int32_t count)
+{
+    size_t n = 0;
+
+    for (int32_t i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            model->scratch[n++] = values[i];
+    return n;
+}
+
+/* out[rank] = value / reference of its stage; returns how many are finite. */
+static int32_t over_stage(struct model *model, const struct grid *grid, const float *values, float *out,
+                          float *ret_reference)
+{
+    int32_t finite = 0;
+
+    for (int32_t s = 0; s < model->stages; s++) {
+        size_t n = gather(model, grid, CUT_STAGE, s, values);
+        double reference = n > 0 ? robust_reference(model->scratch, n) : (double)NAN;
+        const int32_t *members = grid_members(grid, CUT_STAGE, s);
+
+        finite += (int32_t)n;
+        if (ret_reference != NULL)
+            ret_reference[s] = (float)reference;
+        for (int32_t i = 0; i < grid_size(grid, CUT_STAGE, s); i++)
+            out[members[i]] = reference > 0 ? (float)((double)values[members[i]] / reference) : NAN;
+    }
+    return finite;
+}
+
+/* ratio, own and group_ratio from compute times. */
+static void own_work(struct model *model, const struct grid *grid, const struct row *row)
+{
+    int32_t finite = over_stage(model, grid, row->values[STREAM_COMPUTE], model->ratio, model->stage_ms);
+
+    model->has_compute = (double)finite >= QUORUM * model->ranks && finite > 1;
+    for (int32_t r = 0; r < model->ranks; r++)
+        model->ratio[r] -= 1;
+    for (int32_t k = 0; k < model->groups; k++) {
+        const int32_t *members = grid_members(grid, CUT_TENSOR, k);
+        size_t n = gather(model, grid, CUT_TENSOR, k, model->ratio);
+        double reference = n > 0 ? robust_reference(model->scratch, n) : (double)NAN;
+
+        model->group_ratio[k] = (float)reference;
+        for (int32_t i = 0; i < grid_size(grid, CUT_TENSOR, k); i++)
+            model->own[members[i]] = n > 1 ? (float)((double)model->ratio[members[i]] - reference) : NAN;
+    }
+}
+
+/* group and work: what the groups of a replica share is its work. */
+static void share_work(struct model *model)
+{
+    for (int32_t d = 0; d < model->replicas; d++) {
+        size_t n = 0;
+
+        for (int32_t i = model->replica_start[d]; i < model->replica_start[d + 1]; i++) {
+            float ratio = model->group_ratio[model->replica_groups[i]];
+            if (isfinite(ratio))
+                model->scratch[n++] = ratio;
+        }
+        model->work[d] = n > 1 ? (float)robust_reference(model->scratch, n) : NAN;
+    }
+    for (int32_t k = 0; k < model->groups; k++) {
+        float work = model->work[model->replica_of_group[k]];
+        model->group[k] = isfinite(work) ? model->group_ratio[k] - work : model->group_ratio[k];
+    }
+}
+
+/* late, late_lane and transfer from all-reduce times. */
+static void arrivals(struct model *model, const struct grid *grid, const struct row *row)
+{
+    const float *allreduce = row->values[STREAM_ALLREDUCE];
+    float *late = model->outside; /* by rank, until outside_compute needs it */
+
+    for (int32_t g = 0; g < model->data_groups; g++) {
+        const int32_t *members = grid_members(grid, CUT_DATA, g);
+        size_t n = gather(model, grid, CUT_DATA, g, allreduce);
+        double most = 0;
+
+        model->transfer_ms[g] = n > 0 ? (float)robust_select(model->scratch, n, 0) : NAN;
+        if (n > 0)
+            most = robust_select(model->scratch, n, (n - 1) - (size_t)(0.35 * (double)(n - 1)));
+        for (int32_t i = 0; i < grid_size(grid, CUT_DATA, g); i++)
+            late[members[i]] = n > 1 ? (float)((most - (double)allreduce[members[i]]) / model->busy_ms)
+                                     : NAN;
+    }
+    for (int32_t k = 0; k < model->groups; k++) {
+        size_t n = gather(model, grid, CUT_TENSOR, k, late);
+        model->late[k] = n > 0 ? (float)robust_reference(model->scratch, n) : NAN;
+    }
+    for (int32_t d = 0; d < model->replicas; d++) {
+        size_t n = gather(model, grid, CUT_REPLICA, d, late);
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += (double)model->scratch[i];
+        model->late_lane[d] = n > 0 ? (float)(sum / (double)n) : NAN;
+    }
+}
+
+/* lane: a replica whose every group spends more time outside compute and all-reduce than its stage's
+ * other groups. The group that others wait for has no extra waiting of its own, so the least is taken. */
+static void outside_compute(struct model *model, const struct grid *grid, const struct row *row)
+{
+    float *outside = model->outside;
+    float *by_group = model->group_ratio; /* free again: group and work are made */
+
+    for (int32_t r = 0; r < model->ranks; r++)
+        outside[r] = (row->values[STREAM_STEP_MS][r] - row->values[STREAM_ALLREDUCE][r] -
+                      row->values[STREAM_COMPUTE][r]) / (float)model->busy_ms;
+    for (int32_t k = 0; k < model->groups; k++) {
+        size_t n = gather(model, grid, CUT_TENSOR, k, outside);
+        by_group[k] = n > 0 ? (float)robust_select(model->scratch, n, 0) : NAN;
+    }
+    for (int32_t s = 0; s < model->stages; s++) {
+        size_t n = 0;
+        for (int32_t i = model->stage_start[s]; i < model->stage_start[s + 1]; i++)
+            if (isfinite(by_group[model->stage_groups[i]]))
+                model->scratch[n++] = by_group[model->stage_groups[i]];
+        double reference = n > 0 ? robust_reference(model->scratch, n) : 0;
+        for (int32_t i = model->stage_start[s]; i < model->stage_start[s + 1]; i++)
+            by_group[model->stage_groups[i]] -= (float)reference;
+    }
+    for (int32_t d = 0; d < model->replicas; d++)
+        model->lane[d] = NAN;
+    for (int32_t k = 0; k < model->groups; k++) {
+        float *lane = &model->lane[model->replica_of_group[k]];
+        if (isfinite(by_group[k]) && (!isfinite(*lane) || by_group[k] < *lane))
+            *lane = by_group[k];
+    }
+}
+
+void model_row(struct model *model, const struct grid *grid, const struct row *row)
+{
+    const float *step = row->values[STREAM_STEP_MS], *allreduce = row->values[STREAM_ALLREDUCE];
+    size_t n = gather_all(model, step, model->ranks);
+
+    model->step_ms = n > 0 ? robust_median(model->scratch, n) : (double)NAN;
+    n = 0;
+    for (int32_t r = 0; r < model->ranks; r++)
+        if (isfinite(step[r]) && isfinite(allreduce[r]))
+            model->scratch[n++] = step[r] - allreduce[r];
+    model->has_allreduce = n > 1 && (double)n >= QUORUM * model->ranks;
+    model->busy_ms = model->has_allreduce ? robust_median(model->scratch, n) : model->step_ms;
+    if (!(model->busy_ms > 0))
+        model->busy_ms = model->step_ms;
+    own_work(model, grid, row);
+    share_work(model);
+    if (model->has_allreduce)
+        arrivals(model, grid, row);
+    if (model->has_allreduce && model->has_compute)
+        outside_compute(model, grid, row);
+    over_stage(model, grid, row->values[STREAM_SM], model->sm, NULL);
+}

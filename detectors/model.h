@@ -1,0 +1,45 @@
+/* From a closed row to residuals: own work against ranks with the same work, lateness and time outside
+ * compute against replicas of the same job. Everything is a fraction of the work, so that a shift of
+ * 0.1 is "10 % slower" in every bank.
+ *
+ *   r[rank]    = compute / reference of its stage - 1
+ *   own[rank]  = r - reference of its tensor group       (tensor peers do identical work)
+ *   work[d]    = reference over the groups of replica d  (all stages see the same micro-batches)
+ *   group[k]   = r of group k - work of its replica      (pp = 1: r of group k, work is not separable)
+ *   late[k]    = (reference wait - allreduce) / busy     (least wait: last to arrive)
+ *   lane[d]    = time in neither compute nor all-reduce, of the replica's least affected group
+ */
+#ifndef BROOM_DETECTORS_MODEL_H
+#define BROOM_DETECTORS_MODEL_H
+
+#include "detectors/grid.h"
+#include "detectors/steps.h"
+
+struct model {
+    int32_t ranks, groups, replicas, data_groups, stages;
+    bool has_compute;          /* this row has enough compute times */
+    bool has_allreduce;
+    double step_ms;            /* median over ranks */
+    double busy_ms;            /* median over ranks of step less all-reduce */
+    float *ratio;              /* r by rank */
+    float *own;                /* by rank; NAN without tensor peers */
+    float *group;              /* by tensor group */
+    float *work;               /* by replica; NAN with one stage */
+    float *late;               /* by tensor group */
+    float *late_lane;          /* by replica: mean of its groups */
+    float *lane;               /* by replica */
+    float *transfer_ms;        /* by data group: least all-reduce time, the last one's own transfer */
+    float *stage_ms;           /* by stage: reference compute */
+    float *sm;                 /* by rank: sm over its stage's reference */
+    float *scratch, *outside, *group_ratio;
+    int32_t *replica_of_group; /* and the stage, from the group's first rank */
+    int32_t *stage_of_group;
+    int32_t *replica_start, *replica_groups; /* compressed rows: groups of each replica */
+    int32_t *stage_start, *stage_groups;     /* and of each stage */
+};
+
+void model_init(struct model *model, const struct grid *grid);
+void model_done(struct model *model);
+void model_row(struct model *model, const struct grid *grid, const struct row *row);
+
+#endif

@@ -1,0 +1,21 @@
+/* Numbers gone wrong: NaN in loss or gradient norm, and jumps of the loss. */
+#ifndef BROOM_DETECTORS_NUMERIC_H
+#define BROOM_DETECTORS_NUMERIC_H
+
+#include <stdint.h>
+
+enum { NUMERIC_RING = 32 };
+
+struct numeric {
+    float loss[NUMERIC_RING];  /* log of the step's loss */
+    float grad[NUMERIC_RING];  /* log of the step's median gradient norm */
+    int64_t loss_rows, grad_rows;
+    int nan_rows;              /* in a row with most reporters not finite */
+    int high_rows;             /* in a row with a jump */
+    int calm_rows;
+    int64_t since_step;
+};
+
+void numeric_restart(struct numeric *numeric);
+
+#endif

@@ -1,0 +1,40 @@
+/* The job against its own past: transfer times of each data-parallel group (rails, fabric), the work of
+ * a typical rank, and each stage's work.
+ */
+#ifndef BROOM_DETECTORS_PACE_H
+#define BROOM_DETECTORS_PACE_H
+
+#include "detectors/grid.h"
+
+#include <stdint.h>
+
+enum { PACE_RING = 20, PACE_FIRST = 100 };
+
+/* One quantity: what is usual, and in which of the last rows it was too high. */
+struct pace_chart {
+    double base;               /* NAN: unknown */
+    double spread;             /* of row-to-row differences from base */
+    double recent;             /* fast mean */
+    uint32_t high;             /* bit i: i rows ago it was too high */
+    int64_t rows;
+};
+
+struct pace {
+    struct pace_chart *transfer; /* by data group */
+    int32_t transfer_count;
+    struct pace_chart *stage;  /* by stage */
+    int32_t stage_count;
+    struct pace_chart busy, step, sm;
+    float ring[PACE_RING];     /* step_ms of clean rows */
+    int64_t ring_rows;
+    float first[PACE_FIRST];   /* of this attempt's first clean rows before any verdict */
+    int32_t first_count;
+    double baseline_ms;        /* NAN unknown */
+};
+
+void pace_init(struct pace *pace, const struct grid *grid);
+void pace_done(struct pace *pace);
+void pace_restart(struct pace *pace);
+double pace_recent_ms(const struct pace *pace);   /* median of the ring; NAN when empty */
+
+#endif

@@ -1,0 +1,390 @@
+/* Slow ranks, trays, racks, rails and replicas: watches the banks, lets an alarm settle until it is
+ * known how far it reaches, explains the suspects by domains, weighs the gain, and clears what went away.
+ */
+#include "detectors/cause.h"
+#include "detectors/domains.h"
+#include "detectors/engine_state.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A unit belongs to an alarm that another unit raised when it shows this part of the alarm's score. */
+static const double JOIN_SCORE = 0.6, JOIN_LEVEL = 0.35;
+/* Smallest shift that is looked at; the verdict itself needs params.slow_min_ratio. */
+static const double LEVEL_LEAST = 0.02;
+/* A shift is no shift when less than this part of its window's values lie above a third of it. */
+static const double SHARE_ABOVE = 0.7;
+enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8 };
+
+struct alarm {
+    enum bank_kind bank;
+    int32_t unit;
+    double z, level;
+    int window;
+    bool by_rate;
+};
+
+/* Is a unit's shift all in a few spikes? Those belong to the rate test. */
+static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_view *view)
+{
+    int rows = chart_window(view->window);
+
+    return bank_share_above(bank, unit, rows, bank->centre[view->window] + view->level / 3) >= SHARE_ABOVE;
+}
+
+static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit, struct alarm *alarm)
+{
+    const struct bank *bank = &engine->banks[kind];
+    struct chart_view view = bank_view(bank, unit);
+
+    *alarm = (struct alarm){.bank = kind, .unit = unit, .z = view.z, .level = view.level,
+                            .window = view.window};
+    if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
+        return true;
+    if (view.spikes >= engine_nats_alarm(engine)) {
+        alarm->by_rate = true;
+        alarm->level = bank_mean(bank, unit, 32);
+        return alarm->level >= LEVEL_LEAST;
+    }
+    return false;
+}
+
+/* Whether the unit moved with the alarm. */
+static bool is_joined(const struct engine *engine, const struct alarm *alarm, int32_t unit)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    struct chart_view view = bank_view(bank, unit);
+
+    if (alarm->by_rate)
+        return view.spikes >= JOIN_SCORE * engine_nats_alarm(engine);
+    return view.z >= JOIN_SCORE * engine_z_alarm(engine) && view.level >= JOIN_LEVEL * alarm->level &&
+           view.level >= LEVEL_LEAST / 2;
+}
+
+/* The cut whose units the bank's units are; BANK_OWN is by rank. */
+static enum cut bank_cut(enum bank_kind kind)
+{
+    switch (kind) {
+    case BANK_OWN:
+        return CUT_COUNT;
+    case BANK_GROUP:
+    case BANK_LATE:
+        return CUT_TENSOR;
+    case BANK_WORK:
+    case BANK_LANE:
+    case BANK_LATE_LANE:
+    case BANK_COUNT:
+        break;
+    }
+    return CUT_REPLICA;
+}
+
+static bool is_unit_covered(const struct engine *engine, enum bank_kind kind, int32_t unit)
+{
+    enum cut cut = bank_cut(kind);
+
+    if (cut == CUT_COUNT)
+        return engine->covered[unit] != 0;
+    for (int32_t i = 0; i < grid_size(engine->grid, cut, unit); i++)
+        if (engine->covered[grid_members(engine->grid, cut, unit)[i]] != 0)
+            return true;
+    return false;
+}
+
+/* Ranks under open verdicts; without compute times the victims of a slow rank (its replica) look like
+ * it, so they are taken as explained too. */
+static void mark_covered(struct engine *engine)
+{
+    memset(engine->covered, 0, (size_t)engine->job->world_size);
+    for (int i = 0; i < engine->open_count; i++)
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            engine->covered[r] |= engine->open[i]->covers[r];
+}
+
+static bool is_bank_tested(const struct engine *engine, enum bank_kind kind)
+{
+    const struct model *model = &engine->model;
+
+    switch (kind) {
+    case BANK_OWN:
+    case BANK_GROUP:
+    case BANK_WORK:
+        return model->has_compute;
+    case BANK_LANE:
+        return model->has_compute && model->has_allreduce;
+    case BANK_LATE_LANE:
+        return !model->has_compute && model->has_allreduce;
+    case BANK_LATE:
+    case BANK_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* The strongest alarm that no open verdict explains. */
+static bool find_alarm(const struct engine *engine, enum bank_kind kind, struct alarm *ret_alarm)
+{
+    bool found = false;
+
+    for (int32_t u = 0; u < engine->banks[kind].units; u++) {
+        struct alarm alarm;
+        if (!is_alarm(engine, kind, u, &alarm) || is_unit_covered(engine, kind, u))
+            continue;
+        if (!found || alarm.level > ret_alarm->level)
+            *ret_alarm = alarm;
+        found = true;
+    }
+    return found;
+}
+
+/* Flags all ranks of units that moved with the alarm. */
+static void flag_joined(struct engine *engine, const struct alarm *alarm)
+{
+    enum cut cut = bank_cut(alarm->bank);
+
+    memset(engine->flags, 0, (size_t)engine->job->world_size);
+    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
+        if ((u != alarm->unit && !is_joined(engine, alarm, u)) ||
+            is_unit_covered(engine, alarm->bank, u))
+            continue;
+        if (cut == CUT_COUNT) {
+            engine->flags[u] = SUSPECT_ALONE;
+            continue;
+        }
+        for (int32_t i = 0; i < grid_size(engine->grid, cut, u); i++)
+            engine->flags[grid_members(engine->grid, cut, u)[i]] = SUSPECT_TOGETHER;
+    }
+}
+
+
+/* The bank's units that lie in the domain and moved. */
+static void collect_units(const struct engine *engine, struct open_verdict *open,
+                          const struct alarm *alarm)
+{
+    enum cut cut = bank_cut(alarm->bank);
+    int32_t units = engine->banks[alarm->bank].units;
+
+    open->bank = alarm->bank;
+    open->by_rate = alarm->by_rate;
+    open->units = xcalloc((size_t)units + 1, sizeof *open->units);
+    for (int32_t u = 0; u < units; u++) {
+        int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
+        bool inside = open->covers[first] != 0;
+
+        for (int32_t i = 1; cut != CUT_COUNT && !inside && i < grid_size(engine->grid, cut, u); i++)
+            inside = open->covers[grid_members(engine->grid, cut, u)[i]] != 0;
+        if (inside && (u == alarm->unit || is_joined(engine, alarm, u)))
+            open->units[open->unit_count++] = u;
+    }
+}
+
+static bool has_level(const struct engine *engine, const struct alarm *alarm, int32_t unit,
+                      const uint8_t *domain_ranks)
+{
+    enum cut cut = bank_cut(alarm->bank);
+
+    if (cut == CUT_COUNT)
+        return domain_ranks[unit] != 0;
+    for (int32_t i = 0; i < grid_size(engine->grid, cut, unit); i++)
+        if (domain_ranks[grid_members(engine->grid, cut, unit)[i]] != 0)
+            return true;
+    return false;
+}
+
+/* Size and onset of the shift over the domain's units. */
+static void measure(const struct engine *engine, const struct alarm *alarm, const uint8_t *ranks,
+                    struct slow_facts *facts)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    double sum = 0;
+    int n = 0, rows = 1;
+
+    for (int32_t u = 0; u < bank->units; u++) {
+        if (!has_level(engine, alarm, u, ranks) || (u != alarm->unit && !is_joined(engine, alarm, u)))
+            continue;
+        struct chart_view view = bank_view(bank, u);
+        int since = bank_rows_since_onset(bank, u, fmax(view.level, LEVEL_LEAST));
+        double level = bank_mean(bank, u, since < 4 ? 4 : since);
+        rows = since > rows ? since : rows;
+        if (isfinite(level)) {
+            sum += level;
+            n++;
+        }
+    }
+    facts->level = n > 0 ? sum / n : alarm->level;
+    facts->rows = rows;
+    facts->units = n;
+    facts->since_step = bank_step(bank, rows - 1);
+    facts->from_start = engine->rows <= CHART_RING && rows + WARM_UP_ROWS + 2 >= engine->rows;
+}
+
+static void put_evidence(const struct engine *engine, struct verdict *verdict, const struct alarm *alarm,
+                         const struct slow_facts *facts)
+{
+    static const char *const NAMES[BANK_COUNT] = {
+        [BANK_OWN] = "compute_z", [BANK_GROUP] = "group_compute_z", [BANK_WORK] = "replica_compute_z",
+        [BANK_LANE] = "outside_compute_z", [BANK_LATE_LANE] = "lateness_z", [BANK_LATE] = "lateness_z"};
+
+    if (alarm->by_rate)
+        verdict_add_evidence(verdict, "stall_nats", (double)engine->banks[alarm->bank].spikes[alarm->unit]);
+    else
+        verdict_add_evidence(verdict, NAMES[alarm->bank], alarm->z);
+    verdict_add_evidence(verdict, "shift", facts->level);
+    verdict_add_evidence(verdict, "allreduce_wait_ms", -facts->lateness_ms);
+    verdict_add_evidence(verdict, "noise", engine->banks[alarm->bank].sigma);
+    if (isfinite(facts->sm))
+        verdict_add_evidence(verdict, "sm", facts->sm);
+    if (isfinite(facts->sm_shift))
+        verdict_add_evidence(verdict, "sm_shift", facts->sm_shift);
+    if (isfinite(facts->mem))
+        verdict_add_evidence(verdict, "mem", facts->mem);
+    verdict_add_evidence(verdict, "peers", engine->banks[alarm->bank].units - facts->units);
+    verdict_add_evidence(verdict, "window_steps", facts->rows);
+}
+
+/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs. */
+static bool is_duty_of_rank0(const struct domain *domain, const struct slow_facts *facts)
+{
+    return domain->scope == SCOPE_RANK && domain->index == 0 && facts->level < 0.1 &&
+           facts->cause != CAUSE_GPU;
+}
+
+static bool may_evict(const struct engine *engine, const struct domain *domain,
+                      const struct slow_facts *facts)
+{
+    bool hardware = facts->cause == CAUSE_GPU || facts->cause == CAUSE_HOST ||
+                    facts->cause == CAUSE_NVLINK || facts->cause == CAUSE_UNKNOWN;
+    bool place = domain->scope == SCOPE_RANK || domain->scope == SCOPE_TRAY || domain->scope == SCOPE_RACK;
+
+    return hardware && place && facts->lower >= engine->params.slow_min_ratio &&
+           facts->gain >= engine->params.gain_min_ratio;
+}
+
+static void raise_slow(struct engine *engine, const struct alarm *alarm, const struct domain *domain,
+                       const uint8_t *ranks)
+{
+    struct slow_facts facts = {0};
+    struct verdict verdict;
+    struct open_verdict *open;
+
+    measure(engine, alarm, ranks, &facts);
+    cause_find(engine, alarm->bank, domain, ranks, &facts);
+    facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
+    bool told = facts.gain >= engine->params.gain_min_ratio &&
+                facts.level >= engine->params.slow_min_ratio && !is_duty_of_rank0(domain, &facts);
+
+    verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
+    verdict_set_domain(engine, &verdict, domain->index);
+    if (domain->scope != SCOPE_REPLICA && domain->scope != SCOPE_STAGE && domain->scope != SCOPE_RAIL)
+        verdict_fill_ranks(engine, &verdict, ranks);
+    verdict.since_step = facts.since_step;
+    verdict.cause = facts.cause;
+    verdict.slowdown = 1 + facts.level;
+    verdict.gain = facts.gain;
+    verdict.confidence = 1 - exp(-fmin(alarm->z * alarm->z / 2, 30));
+    if (alarm->by_rate)
+        verdict.confidence = 1 - exp(-(double)engine->banks[alarm->bank].spikes[alarm->unit]);
+    verdict.evict = told && may_evict(engine, domain, &facts);
+    put_evidence(engine, &verdict, alarm, &facts);
+    open = engine_open(engine, verdict, ranks);
+    open->level = facts.level;
+    open->by_offset = !told;
+    collect_units(engine, open, alarm);
+}
+
+static void domain_ranks(const struct engine *engine, const struct domain *domain, uint8_t *ret_ranks)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        ret_ranks[r] = domain_holds(engine->grid, domain, r);
+}
+
+/* Domains of the ranks that are flagged; lanes with several stages are told apart by cause_find_lane. */
+static void decide(struct engine *engine, const struct alarm *alarm)
+{
+    struct domain domains[DOMAINS_MAX];
+    AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+    int count;
+
+    flag_joined(engine, alarm);
+    if (bank_cut(alarm->bank) == CUT_REPLICA && engine->model.stages > 1)
+        count = cause_split_lanes(engine, engine->flags, domains);
+    else
+        count = domains_solve(engine->grid, engine->flags, domains);
+    for (int i = 0; i < count; i++) {
+        struct domain domain = domains[i];
+        domain_ranks(engine, &domain, ranks);
+        if (alarm->bank != BANK_OWN && cause_narrow(engine, &domain))
+            domain_ranks(engine, &domain, ranks);
+        raise_slow(engine, alarm, &domain, ranks);
+    }
+}
+
+/* Still there? Rate verdicts go when nothing spiked for long, others when the mean fell to a third. */
+static bool is_quiet(const struct engine *engine, const struct open_verdict *open)
+{
+    const struct bank *bank = &engine->banks[open->bank];
+    double needed = pow(3 * bank->sigma / (0.35 * fmax(open->level, 0.01)), 2);
+    int rows = (int)fmin(fmax(needed, 8), CHART_RING);
+
+    if (engine->rows - open->opened_row < 4)
+        return false;
+    if (open->by_rate) {
+        for (int32_t i = 0; i < open->unit_count; i++)
+            if (bank_share_above(bank, open->units[i], 32, bank->spike_over) > 0)
+                return false;
+        return true;
+    }
+    double sum = 0;
+    int n = 0;
+    for (int32_t i = 0; i < open->unit_count; i++) {
+        double level = bank_mean(bank, open->units[i], rows);
+        if (isfinite(level)) {
+            sum += level;
+            n++;
+        }
+    }
+    return n > 0 && sum / n < 0.35 * open->level;
+}
+
+static void clear_open(struct engine *engine)
+{
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        struct open_verdict *open = engine->open[i];
+
+        if (open->bank == BANK_COUNT)
+            continue;
+        open->quiet_rows = is_quiet(engine, open) ? open->quiet_rows + 1 : 0;
+        if (open->quiet_rows < QUIET_ROWS)
+            continue;
+        for (int32_t u = 0; u < open->unit_count; u++)
+            bank_clear_unit(&engine->banks[open->bank], open->units[u]);
+        engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+    }
+}
+
+void slow_row(struct engine *engine)
+{
+    struct alarm strongest = {.level = 0};
+    bool found = false;
+
+    clear_open(engine);
+    if (engine->rows < WARM_UP_ROWS + LEARN_ROWS)
+        return;
+    mark_covered(engine);
+    for (int b = 0; b < BANK_COUNT && !found; b++)
+        found = is_bank_tested(engine, (enum bank_kind)b) &&
+                find_alarm(engine, (enum bank_kind)b, &strongest);
+    if (!found) {
+        engine->pending_rows = 0;
+        return;
+    }
+    if (engine->pending_rows == 0) {
+        int settle = chart_window(strongest.window) / 2;
+        settle = settle < SETTLE_LEAST ? SETTLE_LEAST : settle;
+        engine->pending_rows = 1 + (settle > SETTLE_MOST ? SETTLE_MOST : settle);
+    }
+    if (--engine->pending_rows == 0)
+        decide(engine, &strongest);
+}

@@ -1,0 +1,38 @@
+/* Order statistics and tails that every detector shares. Pure; nothing here keeps state. Samples are
+ * float because they are kept in rings of millions; results are double.
+ */
+#ifndef BROOM_DETECTORS_STATS_ROBUST_H
+#define BROOM_DETECTORS_STATS_ROBUST_H
+
+#include <stddef.h>
+
+/* The value with exactly `index` values before it in sorted order. Permutes values; count >= 1. */
+double robust_select(float *values, size_t count, size_t index);
+
+/* Median; the mean of the two middle values when count is even. Permutes values; count >= 1. */
+double robust_median(float *values, size_t count);
+
+/* The reference that a unit is held against: the point that 35 % of its peers lie below. Faults only
+ * ever slow a unit down, so a low point still describes the healthy ones when half of the peers are
+ * slow (one rack of two). Permutes values; count >= 1. */
+double robust_reference(float *values, size_t count);
+
+/* Centre and spread of healthy units, estimated from the lower tail alone (points 10 % and 30 %) for the
+ * same reason. Exact for normal data; with half of the units slow, centre is one spread too high and
+ * spread 1.4 times too large. Below ROBUST_FEW units the plain median and MAD are used. */
+enum { ROBUST_FEW = 12 };
+struct robust_spread {
+    double centre;
+    double spread;
+};
+struct robust_spread robust_lower_spread(float *values, size_t count);
+
+/* 1.4826 * median(|v - centre|): sigma for normal data. Overwrites values; count >= 1. */
+double robust_mad(float *values, size_t count, double centre);
+
+/* The z that a standard normal passes with the given probability (0 < probability < 0.5). */
+double robust_normal_quantile(double upper_tail_probability);
+/* P(Z > z). */
+double robust_normal_tail(double z);
+
+#endif
