@@ -39,19 +39,22 @@ static double most_of(const float *values, const uint8_t *ranks, int32_t count)
     return most;
 }
 
-static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, bool has_past)
+/* Mean over the domain's ranks; of a tray whose members move together the busiest one's, since one slow
+ * GPU makes all of them slow while only its own SMs are busier. */
+static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, bool has_past, bool busiest)
 {
-    double sum = 0;
+    double sum = 0, most = (double)-INFINITY;
     int n = 0;
 
     for (int32_t r = 0; r < gauges->ranks; r++) {
         double shift = ranks[r] != 0 ? gauges_sm_shift(gauges, r, has_past) : (double)NAN;
         if (isfinite(shift)) {
             sum += shift;
+            most = fmax(most, shift);
             n++;
         }
     }
-    return n > 0 ? sum / n : (double)NAN;
+    return n == 0 ? (double)NAN : busiest ? most : sum / n;
 }
 
 /* Replicas with a suspect rank (1), and those that another open verdict explains (2). */
@@ -158,7 +161,8 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
     int32_t count = engine->job->world_size;
 
     facts->sm = mean_of(gauges->sm_fast, ranks, count);
-    facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start);
+    facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start,
+                                  domain->scope == SCOPE_TRAY && engine->job->compute != COMPUTE_KERNEL);
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
     if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)

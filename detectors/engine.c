@@ -222,7 +222,6 @@ static void close_row(struct engine *engine, const struct row *row)
 {
     bool judged;
 
-    engine->last_step = row->step;
     engine->last_step_ns = row->last_ns;
     engine->last_reporting = row->reported;
     if (engine->attempt_first_step < 0)
@@ -250,6 +249,8 @@ static void close_rows(struct engine *engine)
     const struct row *row;
 
     while ((row = steps_ready(engine->steps)) != NULL) {
+        if (row->step > engine->last_step || engine->restart_pending)
+            engine->last_step = row->step;
         close_row(engine, row);
         steps_pop(engine->steps);
     }
@@ -314,6 +315,8 @@ static void feed_step(struct engine *engine, const struct sample *sample)
     if (outcome != STEPS_USED)
         return;
     int64_t step = steps_of_rank(engine->steps, rank);
+    if (steps_finished(engine->steps) >= 0)
+        engine->last_step = steps_finished(engine->steps);
     if (sample->time_ns > live->step_ns[rank])
         live->step_ns[rank] = sample->time_ns;
     live->phase[rank] = PHASE_NONE;

@@ -74,6 +74,8 @@ struct engine {
     double z_alarm, nats_alarm; /* from the false-alarm budget */
     int64_t masked_until_step; /* job-wide pause: rows up to here are not judged */
     int pending_rows;          /* rows until a pending alarm is decided; 0: none */
+    enum bank_kind pending_bank;
+    int32_t pending_unit;
 
     struct open_verdict *open[OPEN_MAX];
     int open_count;

@@ -126,6 +126,41 @@ static int32_t over_stage(struct model *model, const struct grid *grid, const fl
     return finite;
 }
 
+/* The middle of the others: each value is held against a reference that it has no part in. Sorts by
+ * insertion, since groups are small; order[i] says whose value sorted[i] is. */
+enum { PEERS_MAX = 64 };
+struct peers {
+    int count;
+    float sorted[PEERS_MAX];
+    int32_t order[PEERS_MAX];
+};
+
+static void peers_add(struct peers *peers, int32_t whose, float value)
+{
+    int place = peers->count;
+
+    if (!isfinite(value) || peers->count == PEERS_MAX)
+        return;
+    for (; place > 0 && peers->sorted[place - 1] > value; place--) {
+        peers->sorted[place] = peers->sorted[place - 1];
+        peers->order[place] = peers->order[place - 1];
+    }
+    peers->sorted[place] = value;
+    peers->order[place] = whose;
+    peers->count++;
+}
+
+/* out[whose] = value - lower median of all others. */
+static void peers_subtract(const struct peers *peers, float *out)
+{
+    int middle = (peers->count - 2) / 2;
+
+    if (peers->count < 2)
+        return;
+    for (int i = 0; i < peers->count; i++)
+        out[peers->order[i]] = peers->sorted[i] - peers->sorted[middle < i ? middle : middle + 1];
+}
+
 /* ratio, own and group_ratio from compute times. */
 static void own_work(struct model *model, const struct grid *grid, const struct row *row)
 {
@@ -139,28 +174,30 @@ static void own_work(struct model *model, const struct grid *grid, const struct 
         size_t n = gather(model, grid, CUT_TENSOR, k, model->ratio);
         double reference = n > 0 ? robust_reference(model->scratch, n) : (double)NAN;
 
+        struct peers peers = {.count = 0};
+
         model->group_ratio[k] = (float)reference;
-        for (int32_t i = 0; i < grid_size(grid, CUT_TENSOR, k); i++)
-            model->own[members[i]] = n > 1 ? (float)((double)model->ratio[members[i]] - reference) : NAN;
+        for (int32_t i = 0; i < grid_size(grid, CUT_TENSOR, k); i++) {
+            model->own[members[i]] = NAN;
+            peers_add(&peers, members[i], model->ratio[members[i]]);
+        }
+        peers_subtract(&peers, model->own);
     }
 }
 
-/* group and work: what the groups of a replica share is its work. */
+/* group and work: what the groups of a replica share is its work; a group is held against the others. */
 static void share_work(struct model *model)
 {
     for (int32_t d = 0; d < model->replicas; d++) {
-        size_t n = 0;
+        struct peers peers = {.count = 0};
 
         for (int32_t i = model->replica_start[d]; i < model->replica_start[d + 1]; i++) {
-            float ratio = model->group_ratio[model->replica_groups[i]];
-            if (isfinite(ratio))
-                model->scratch[n++] = ratio;
+            int32_t k = model->replica_groups[i];
+            model->group[k] = model->group_ratio[k];
+            peers_add(&peers, k, model->group_ratio[k]);
         }
-        model->work[d] = n > 1 ? (float)robust_reference(model->scratch, n) : NAN;
-    }
-    for (int32_t k = 0; k < model->groups; k++) {
-        float work = model->work[model->replica_of_group[k]];
-        model->group[k] = isfinite(work) ? model->group_ratio[k] - work : model->group_ratio[k];
+        peers_subtract(&peers, model->group);
+        model->work[d] = peers.count > 1 ? peers.sorted[(int)(0.35 * (peers.count - 1))] : NAN;
     }
 }
 

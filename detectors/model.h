@@ -3,9 +3,9 @@
  * 0.1 is "10 % slower" in every bank.
  *
  *   r[rank]    = compute / reference of its stage - 1
- *   own[rank]  = r - reference of its tensor group       (tensor peers do identical work)
+ *   own[rank]  = r - median of its tensor peers          (they do identical work)
  *   work[d]    = reference over the groups of replica d  (all stages see the same micro-batches)
- *   group[k]   = r of group k - work of its replica      (pp = 1: r of group k, work is not separable)
+ *   group[k]   = r of group k - median of its replica's other groups (pp = 1: r of group k alone)
  *   late[k]    = (reference wait - allreduce) / busy     (least wait: last to arrive)
  *   lane[d]    = time in neither compute nor all-reduce, of the replica's least affected group
  */

@@ -1,5 +1,6 @@
 /* NaN: most of those who report loss or gradient norm report no number. One lost value is no fault.
- * Spike: log loss beyond its recent median by SPIKE_LOG and by six of its spreads, three rows long. */
+ * Spike: log loss over the median of its last values by SPIKE_LOG and by eight times what it usually
+ * moves from row to row, three rows long. */
 #include "detectors/numeric.h"
 
 #include "detectors/engine_state.h"
@@ -8,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-static const double SPIKE_LOG = 0.22, SPIKE_SPREADS = 6; /* exp(0.22) = 1.25 */
-enum { SPIKE_ROWS = 3, NAN_ROWS = 2, CALM_ROWS = 8, LEARNED_ROWS = 12 };
+static const double SPIKE_LOG = 0.1, SPIKE_SPREADS = 8;
+enum { SPIKE_ROWS = 3, NAN_ROWS = 2, CALM_ROWS = 8, LEARNED_ROWS = 12, REFERENCE_ROWS = 8 };
 
 void numeric_restart(struct numeric *numeric)
 {
@@ -68,7 +69,7 @@ static void raise_numeric(struct engine *engine, const char *what, double value)
     engine->numeric.calm_rows = 0;
 }
 
-/* How far the newest value lies over the ring's median, in logs, when that is far out; else 0. */
+/* How far the newest value lies over the median of the last ones, in logs, when that is far out; else 0. */
 static double jump_over(const float *ring, int64_t rows, double now)
 {
     float scratch[NUMERIC_RING];
@@ -76,12 +77,17 @@ static double jump_over(const float *ring, int64_t rows, double now)
 
     if (rows < LEARNED_ROWS)
         return 0;
-    memcpy(scratch, ring, n * sizeof *scratch);
-    double median = robust_median(scratch, n);
-    double spread = fmax(robust_mad(scratch, n, median), 0.005);
+    for (size_t i = 0; i < REFERENCE_ROWS; i++)
+        scratch[i] = ring[(size_t)(rows - 1 - (int64_t)i) % NUMERIC_RING];
+    double median = robust_median(scratch, REFERENCE_ROWS);
+
+    for (size_t i = 0; i + 1 < n; i++)
+        scratch[i] = ring[(size_t)(rows - 1 - (int64_t)i) % NUMERIC_RING] -
+                     ring[(size_t)(rows - 2 - (int64_t)i) % NUMERIC_RING];
+    double usual = fmax(robust_mad(scratch, n - 1, 0), 0.005);
     double over = now - median;
 
-    return over > SPIKE_LOG && over > SPIKE_SPREADS * spread ? over : 0;
+    return over > SPIKE_LOG && over > SPIKE_SPREADS * usual ? over : 0;
 }
 
 static void watch_nan(struct engine *engine, const struct tally *loss, const struct tally *grad)

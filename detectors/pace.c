@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WATCHED_ROWS = 24, HIGH_ROWS = 19, LOW_ROWS = 4, BASE_ROWS = 16 };
+enum { WATCHED_ROWS = 24, HIGH_ROWS = 19, JOIN_ROWS = 12, LOW_ROWS = 4, BASE_ROWS = 16 };
 static const double BASE_WEIGHT = 0.02, FAST_WEIGHT = 0.2, SPREADS = 4;
 /* Least rise: of a transfer against itself, of typical work, of one stage's work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025, STAGE_RISE = 0.03;
@@ -101,6 +101,12 @@ static bool is_high(const struct pace_chart *chart)
     return high_rows(chart) >= HIGH_ROWS;
 }
 
+/* High enough to belong to another chart's alarm. */
+static bool is_along(const struct pace_chart *chart)
+{
+    return high_rows(chart) >= JOIN_ROWS;
+}
+
 static struct open_verdict *open_pace(const struct engine *engine, int *ret_index)
 {
     for (int i = 0; i < engine->open_count; i++) {
@@ -132,7 +138,7 @@ static int32_t common_rail(const struct engine *engine)
     int32_t rail = JOB_NONE;
 
     for (int32_t g = 0; g < engine->pace.transfer_count; g++) {
-        if (!is_high(&engine->pace.transfer[g]))
+        if (!is_along(&engine->pace.transfer[g]))
             continue;
         for (int32_t i = 0; i < grid_size(engine->grid, CUT_DATA, g); i++) {
             int32_t of = grid_of(engine->grid, CUT_RAIL, grid_members(engine->grid, CUT_DATA, g)[i]);
@@ -155,7 +161,7 @@ static void tell_transfer(struct engine *engine, int32_t groups)
     verdict.since_step = verdict.step;
     for (int32_t g = 0; g < pace->transfer_count; g++) {
         const struct pace_chart *chart = &pace->transfer[g];
-        if (!is_high(chart) || chart->recent - chart->base <= excess)
+        if (!is_along(chart) || chart->recent - chart->base <= excess)
             continue;
         excess = chart->recent - chart->base;
         ratio = chart->recent / chart->base;
@@ -206,9 +212,11 @@ static void judge(struct engine *engine)
     int index = 0;
     struct open_verdict *open = open_pace(engine, &index);
     int32_t groups = 0, highest = 0;
+    bool alarm = false;
 
     for (int32_t g = 0; g < pace->transfer_count; g++) {
-        groups += is_high(&pace->transfer[g]);
+        groups += is_along(&pace->transfer[g]);
+        alarm = alarm || is_high(&pace->transfer[g]);
         highest = high_rows(&pace->transfer[g]) > highest ? high_rows(&pace->transfer[g]) : highest;
     }
     if (high_rows(&pace->busy) > highest)
@@ -218,7 +226,7 @@ static void judge(struct engine *engine)
             engine_close(engine, index, true);
         return;
     }
-    if (groups > 0)
+    if (alarm)
         tell_transfer(engine, groups);
     else if (is_high(&pace->busy) && !has_open_slow(engine) && engine->pending_rows == 0)
         tell_work(engine);

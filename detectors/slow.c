@@ -14,8 +14,11 @@
 static const double JOIN_SCORE = 0.6, JOIN_LEVEL = 0.35;
 /* Smallest shift that is looked at; the verdict itself needs params.slow_min_ratio. */
 static const double LEVEL_LEAST = 0.02;
-/* A shift is no shift when less than this part of its window's values lie above a third of it. */
-static const double SHARE_ABOVE = 0.7;
+/* A shift is no shift when less than this part of its window's values lie above a third of it: in a short
+ * window one spike makes a mean. */
+static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
+/* A verdict that said little is weighed again when its shift has grown by this factor. */
+static const double GREW = 1.4;
 enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8 };
 
 struct alarm {
@@ -31,7 +34,8 @@ static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_
 {
     int rows = chart_window(view->window);
 
-    return bank_share_above(bank, unit, rows, bank->centre[view->window] + view->level / 3) >= SHARE_ABOVE;
+    return bank_share_above(bank, unit, rows, bank->centre[view->window] + view->level / 3) >=
+           SHARE_ABOVE[view->window];
 }
 
 static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit, struct alarm *alarm)
@@ -60,7 +64,7 @@ static bool is_joined(const struct engine *engine, const struct alarm *alarm, in
     if (alarm->by_rate)
         return view.spikes >= JOIN_SCORE * engine_nats_alarm(engine);
     return view.z >= JOIN_SCORE * engine_z_alarm(engine) && view.level >= JOIN_LEVEL * alarm->level &&
-           view.level >= LEVEL_LEAST / 2;
+           view.level >= LEVEL_LEAST / 2 && is_steady(bank, unit, &view);
 }
 
 /* The cut whose units the bank's units are; BANK_OWN is by rank. */
@@ -300,6 +304,17 @@ static void domain_ranks(const struct engine *engine, const struct domain *domai
         ret_ranks[r] = domain_holds(engine->grid, domain, r);
 }
 
+/* Units that only moved along may complete a domain; alone they wait for an alarm of their own. */
+static bool has_alarm(const struct engine *engine, const struct alarm *alarm, const uint8_t *ranks)
+{
+    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
+        struct alarm own;
+        if (has_level(engine, alarm, u, ranks) && is_alarm(engine, alarm->bank, u, &own))
+            return true;
+    }
+    return false;
+}
+
 /* Domains of the ranks that are flagged; lanes with several stages are told apart by cause_find_lane. */
 static void decide(struct engine *engine, const struct alarm *alarm)
 {
@@ -315,13 +330,32 @@ static void decide(struct engine *engine, const struct alarm *alarm)
     for (int i = 0; i < count; i++) {
         struct domain domain = domains[i];
         domain_ranks(engine, &domain, ranks);
+        if (!has_alarm(engine, alarm, ranks))
+            continue;
         if (alarm->bank != BANK_OWN && cause_narrow(engine, &domain))
             domain_ranks(engine, &domain, ranks);
         raise_slow(engine, alarm, &domain, ranks);
     }
 }
 
-/* Still there? Rate verdicts go when nothing spiked for long, others when the mean fell to a third. */
+/* Mean shift of the verdict's units over the last rows; NAN when nothing came. */
+static double level_now(const struct engine *engine, const struct open_verdict *open, int rows)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int32_t i = 0; i < open->unit_count; i++) {
+        double level = bank_mean(&engine->banks[open->bank], open->units[i], rows);
+        if (isfinite(level)) {
+            sum += level;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* Still there? Rate verdicts go when nothing spiked for long, others when the mean fell to a third, over
+ * as many rows as noise of this size takes to be told from a third. */
 static bool is_quiet(const struct engine *engine, const struct open_verdict *open)
 {
     const struct bank *bank = &engine->banks[open->bank];
@@ -336,16 +370,14 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
                 return false;
         return true;
     }
-    double sum = 0;
-    int n = 0;
-    for (int32_t i = 0; i < open->unit_count; i++) {
-        double level = bank_mean(bank, open->units[i], rows);
-        if (isfinite(level)) {
-            sum += level;
-            n++;
-        }
-    }
-    return n > 0 && sum / n < 0.35 * open->level;
+    return level_now(engine, open, rows) < 0.35 * open->level;
+}
+
+/* A verdict that advised nothing, of a fault that has grown since. */
+static bool has_grown(const struct engine *engine, const struct open_verdict *open)
+{
+    return !open->verdict.evict && engine->rows - open->opened_row >= 8 &&
+           level_now(engine, open, 8) > GREW * open->level;
 }
 
 static void clear_open(struct engine *engine)
@@ -356,11 +388,44 @@ static void clear_open(struct engine *engine)
         if (open->bank == BANK_COUNT)
             continue;
         open->quiet_rows = is_quiet(engine, open) ? open->quiet_rows + 1 : 0;
-        if (open->quiet_rows < QUIET_ROWS)
-            continue;
-        for (int32_t u = 0; u < open->unit_count; u++)
-            bank_clear_unit(&engine->banks[open->bank], open->units[u]);
-        engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+        if (open->quiet_rows >= QUIET_ROWS) {
+            for (int32_t u = 0; u < open->unit_count; u++)
+                bank_clear_unit(&engine->banks[open->bank], open->units[u]);
+            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+        } else if (has_grown(engine, open)) {
+            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+        }
+    }
+}
+
+/* Rows to wait until it is known how far an alarm reaches: smaller shifts and longer windows take
+ * longer to show on their neighbours. */
+static int settle_rows(const struct alarm *alarm)
+{
+    double rows = fmax(chart_window(alarm->window) / 2.0, 0.3 / fmax(alarm->level, LEVEL_LEAST));
+
+    return (int)fmin(fmax(rows, SETTLE_LEAST), SETTLE_MOST);
+}
+
+/* An alarm must stand until it is decided; another unit's alarm starts the wait anew. */
+static void settle(struct engine *engine, const struct alarm *strongest)
+{
+    struct alarm still;
+
+    if (engine->pending_rows > 0 &&
+        !is_alarm(engine, engine->pending_bank, engine->pending_unit, &still))
+        engine->pending_rows = 0;
+    if (engine->pending_rows == 0) {
+        engine->pending_bank = strongest->bank;
+        engine->pending_unit = strongest->unit;
+        engine->pending_rows = 1 + settle_rows(strongest);
+    }
+    if (--engine->pending_rows == 0) {
+        if (is_alarm(engine, engine->pending_bank, engine->pending_unit, &still) &&
+            strongest->bank != engine->pending_bank)
+            decide(engine, &still);
+        else
+            decide(engine, strongest);
     }
 }
 
@@ -376,15 +441,8 @@ void slow_row(struct engine *engine)
     for (int b = 0; b < BANK_COUNT && !found; b++)
         found = is_bank_tested(engine, (enum bank_kind)b) &&
                 find_alarm(engine, (enum bank_kind)b, &strongest);
-    if (!found) {
+    if (found)
+        settle(engine, &strongest);
+    else
         engine->pending_rows = 0;
-        return;
-    }
-    if (engine->pending_rows == 0) {
-        int settle = chart_window(strongest.window) / 2;
-        settle = settle < SETTLE_LEAST ? SETTLE_LEAST : settle;
-        engine->pending_rows = 1 + (settle > SETTLE_MOST ? SETTLE_MOST : settle);
-    }
-    if (--engine->pending_rows == 0)
-        decide(engine, &strongest);
 }

@@ -22,6 +22,7 @@ struct steps {
     int32_t ranks;
     struct row rows[ROWS_OPEN];
     int64_t closed;            /* last closed step; -1 none */
+    int64_t finished;          /* newest step that half of the expected ranks reported */
     int64_t rows_closed;       /* count since the attempt's start */
     int64_t *newest;           /* by rank: newest step reported, -1 */
     int64_t *seen_row;         /* by rank: rows_closed when last reported, -1 never */
@@ -73,6 +74,7 @@ void steps_restart(struct steps *steps)
     for (int i = 0; i < ROWS_OPEN; i++)
         steps->rows[i].step = -1;
     steps->closed = -1;
+    steps->finished = -1;
     steps->rows_closed = 0;
     steps->expected = 0;
     for (int32_t r = 0; r < steps->ranks; r++) {
@@ -179,6 +181,8 @@ enum steps_outcome steps_feed(struct steps *steps, const struct sample *sample)
     if (steps->seen_row[rank] < 0)
         steps->expected++;
     steps->seen_row[rank] = steps->rows_closed;
+    if (step > steps->finished && 2 * row->reported >= steps->expected && steps->rows_closed > 0)
+        steps->finished = step;
     return STEPS_USED;
 }
 
@@ -238,6 +242,8 @@ void steps_pop(struct steps *steps)
 
     assert(oldest != NULL);
     steps->closed = oldest->step;
+    if (steps->closed > steps->finished)
+        steps->finished = steps->closed;
     oldest->step = -1;
     steps->rows_closed++;
     count_expected(steps);
@@ -246,6 +252,11 @@ void steps_pop(struct steps *steps)
 int64_t steps_last_closed(const struct steps *steps)
 {
     return steps->closed;
+}
+
+int64_t steps_finished(const struct steps *steps)
+{
+    return steps->finished;
 }
 
 int64_t steps_of_rank(const struct steps *steps, int32_t rank)

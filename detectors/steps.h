@@ -42,6 +42,7 @@ void steps_pop(struct steps *steps);
 void steps_restart(struct steps *steps);
 
 int64_t steps_last_closed(const struct steps *steps);  /* -1 when none in this attempt */
+int64_t steps_finished(const struct steps *steps);     /* newest that half of the ranks reported; -1 */
 int64_t steps_of_rank(const struct steps *steps, int32_t rank); /* newest step it reported; -1 */
 int32_t steps_expected(const struct steps *steps);     /* ranks that usually report */
 
