@@ -1,0 +1,204 @@
+/* Reads a recording block by block, feeds the engine in the recording's own time and prints what it says.
+ * The end of the input is never evidence: nothing is advanced or flushed there. */
+#include "controller/cli/cmd_detect.h"
+
+#include "controller/base/json.h"
+#include "controller/cli/options.h"
+#include "controller/ingest/lineproto.h"
+#include "controller/io/compress.h"
+#include "controller/topology/job_file.h"
+#include "detectors/engine.h"
+
+#include <stdio.h>
+
+enum { BAD_LINES_SHOWN = 5, JOB_FILE_BYTES_MAX = 64 << 20 };
+
+struct detection {
+    struct engine *engine;
+    bool explain;
+    struct text line;          /* reused for every verdict */
+    int64_t bad_lines;
+    int64_t first_bad[BAD_LINES_SHOWN];
+    const char *first_cause[BAD_LINES_SHOWN];
+    int64_t foreign_samples;   /* of another job in the same recording */
+    bool write_failed;
+};
+
+/* Another job's lines in the same recording: its ranks are not this job's. */
+static bool is_of_job(const struct detection *detection, const struct sample *sample)
+{
+    return sample->job.length == 0 || view_equals(sample->job, engine_job(detection->engine)->name);
+}
+
+static void print_verdicts(struct detection *detection)
+{
+    struct verdict verdict;
+
+    while (engine_next(detection->engine, &verdict)) {
+        struct json_writer writer;
+
+        text_clear(&detection->line);
+        writer = json_writer(&detection->line);
+        verdict_write(&verdict, &writer);
+        text_add(&detection->line, "\n");
+        if (fwrite(detection->line.bytes, 1, detection->line.length, stdout) != detection->line.length)
+            detection->write_failed = true;
+        if (detection->explain) {
+            text_clear(&detection->line);
+            engine_explain(detection->engine, &verdict, &detection->line);
+            (void)fwrite(detection->line.bytes, 1, detection->line.length, stderr);
+        }
+        verdict_done(&verdict);
+    }
+}
+
+static void on_sample(void *context, const struct sample *sample)
+{
+    struct detection *detection = context;
+
+    if (!is_of_job(detection, sample)) {
+        detection->foreign_samples++;
+        return;
+    }
+    engine_feed(detection->engine, sample);
+    print_verdicts(detection);
+}
+
+static void on_error(void *context, int64_t line, const char *cause)
+{
+    struct detection *detection = context;
+
+    if (detection->bad_lines < BAD_LINES_SHOWN) {
+        detection->first_bad[detection->bad_lines] = line;
+        detection->first_cause[detection->bad_lines] = cause;
+    }
+    detection->bad_lines++;
+}
+
+static enum status read_job(const char *path, struct job **ret_job, struct error *reterr)
+{
+    AUTO(line_reader_free) struct line_reader *reader = NULL;
+    AUTO_TEXT document = {0};
+    struct view block;
+
+    TRY(line_reader_open(path, &reader, reterr));
+    for (;;) {
+        TRY(line_reader_next(reader, &block, reterr));
+        if (block.length == 0)
+            break;
+        if (document.length + block.length > JOB_FILE_BYTES_MAX)
+            return error_set(reterr, ERR_LIMIT, "more than %d bytes", JOB_FILE_BYTES_MAX);
+        text_add_bytes(&document, block.bytes, block.length);
+    }
+    return job_file_parse((struct view){document.bytes, document.length}, ret_job, reterr);
+}
+
+static enum status read_recording(struct detection *detection, const char *path, struct error *reterr)
+{
+    AUTO(line_reader_free) struct line_reader *reader = NULL;
+    struct lineproto parser = {.precision = PRECISION_NS, .on_sample = on_sample, .on_error = on_error,
+                               .context = detection};
+    struct view block;
+
+    TRY(line_reader_open(path, &reader, reterr));
+    for (;;) {
+        TRY(line_reader_next(reader, &block, reterr));
+        if (block.length == 0)
+            return OK;
+        parser.first_line = parser.counts.lines + 1;
+        lineproto_parse(&parser, block);
+    }
+}
+
+static void report(const struct detection *detection)
+{
+    struct engine_counts counts = engine_counts(detection->engine);
+
+    for (int64_t i = 0; i < detection->bad_lines && i < BAD_LINES_SHOWN; i++)
+        (void)fprintf(stderr, "line %lld: %s\n", (long long)detection->first_bad[i],
+                      detection->first_cause[i]);
+    if (detection->bad_lines > 0)
+        (void)fprintf(stderr, "%lld bad lines were left out\n", (long long)detection->bad_lines);
+    if (detection->foreign_samples > 0)
+        (void)fprintf(stderr, "%lld samples of other jobs were left out\n",
+                      (long long)detection->foreign_samples);
+    if (counts.wrong_rank + counts.wrong_host + counts.not_finite > 0)
+        (void)fprintf(stderr, "left out: %lld of ranks outside the world, %lld from a host that is not the "
+                      "rank's, %lld without a usable step or step_ms\n", (long long)counts.wrong_rank,
+                      (long long)counts.wrong_host, (long long)counts.not_finite);
+}
+
+static int fail(const char *what, const struct error *error)
+{
+    (void)fprintf(stderr, "broom detect: %s: %s\n", what, error->message);
+    return status_exit_code(error->status);
+}
+
+static int run(struct detection *detection, const struct engine_params *params, const char *job_path,
+               const char *recording_path)
+{
+    AUTO(job_free) struct job *job = NULL;
+    struct error error = {.status = OK};
+    enum status status;
+
+    if (read_job(job_path, &job, &error) != OK)
+        return fail(job_path, &error);
+    detection->engine = engine_new(job, params);
+    status = read_recording(detection, recording_path, &error);
+    report(detection);
+    if (status != OK)
+        return fail(recording_path, &error);
+    if (fflush(stdout) != 0 || detection->write_failed) {
+        (void)fprintf(stderr, "broom detect: writing the verdicts failed\n");
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
+}
+
+int cmd_detect(int argc, char **argv)
+{
+    struct engine_params params = engine_params_default();
+    struct detection detection = {0};
+    const char *job_path = NULL;
+    bool no_detect = false;
+    struct arguments arguments;
+    const struct option_row rows[] = {
+        {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes", &job_path, NULL},
+        {"explain", 0, OPTION_FLAG, NULL, "the numbers behind each verdict, in words, on stderr",
+         &detection.explain, NULL},
+        {"budget", 0, OPTION_NUMBER, "NUMBER", "false evictions allowed in 10,000 GPU-months",
+         &params.false_evictions_per_10k_gpu_months, NULL},
+        {"no-detect", 0, OPTION_FLAG, NULL, "read everything, say nothing", &no_detect, NULL},
+    };
+    const struct usage usage = {
+        .command = "detect",
+        .arguments = "RECORDING",
+        .summary = "prints the verdicts of a recording, one JSON line each",
+        .details = "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is stdin).\n"
+                   "Time is the recording's alone: two runs print the same bytes.\n",
+        .examples = "  broom detect --job job.json recording.lp.gz\n"
+                    "  broom detect --job job.json --explain recording.lp.zst > verdicts.jsonl\n",
+        .least = 1,
+        .most = 1,
+        .own = {rows, ARRAY_LEN(rows)},
+    };
+    int code;
+
+    switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) {
+    case PARSED_HELP:
+        return EXIT_DONE;
+    case PARSED_WRONG:
+        return EXIT_USAGE;
+    case PARSED_RUN:
+        break;
+    }
+    if (job_path == NULL) {
+        (void)fprintf(stderr, "broom detect: --job JOB.json is needed; see broom detect --help\n");
+        return EXIT_USAGE;
+    }
+    params.enabled = !no_detect;
+    code = run(&detection, &params, job_path, arguments.items[0]);
+    engine_free(detection.engine);
+    text_done(&detection.line);
+    return code;
+}
