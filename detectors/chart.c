@@ -13,7 +13,7 @@ static const int WINDOW_ROWS[CHART_WINDOWS] = {4, 8, 16, 32, 64};
 /* Residuals differ by at least this much for reasons nobody cares about (timer ticks). */
 static const double SPREAD_FLOOR = 0.0005;
 /* A spike is far out of the noise and large in itself. */
-static const double SPIKE_SIGMAS = 6, SPIKE_LEAST = 0.10;
+static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
 /* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
 static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 2, SPIKE_ALTERNATIVE = 0.2;
 

@@ -74,24 +74,31 @@ static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, in
     return count;
 }
 
-/* Ranks that move with their tensor group: the tray they share, or the group where it spans trays. */
+/* Tensor groups that move together and reach over several trays: nothing says which of the trays. */
+static int solve_wide_groups(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+{
+    for (int32_t k = 0; k < grid->cut[CUT_TENSOR].count; k++) {
+        int32_t first = grid_members(grid, CUT_TENSOR, k)[0];
+
+        if (suspects[first] != SUSPECT_TOGETHER || count_trays(grid, CUT_TENSOR, k, suspects) < 2)
+            continue;
+        count = add(domains, count, SCOPE_GROUP, k, CUT_TENSOR);
+        explain(grid, CUT_TENSOR, k, suspects);
+    }
+    return count;
+}
+
+/* Ranks that move with a tensor group inside one tray: the tray, since the group is part of it. */
 static int solve_together(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
 {
     for (int32_t r = 0; r < grid->ranks; r++) {
-        int32_t group = grid_of(grid, CUT_TENSOR, r), tray = grid_of(grid, CUT_TRAY, r);
+        int32_t tray = grid_of(grid, CUT_TRAY, r);
 
-        if (suspects[r] != SUSPECT_TOGETHER)
+        if (suspects[r] != SUSPECT_TOGETHER || tray == JOB_NONE ||
+            grid_size(grid, CUT_TENSOR, grid_of(grid, CUT_TENSOR, r)) < 2)
             continue;
-        if (grid_size(grid, CUT_TENSOR, group) < 2 || tray == JOB_NONE) {
-            count = add(domains, count, SCOPE_RANK, r, CUT_COUNT);
-            suspects[r] = SUSPECT_NO;
-        } else if (count_trays(grid, CUT_TENSOR, group, suspects) > 1) {
-            count = add(domains, count, SCOPE_GROUP, group, CUT_TENSOR);
-            explain(grid, CUT_TENSOR, group, suspects);
-        } else {
-            count = add(domains, count, SCOPE_TRAY, tray, CUT_TRAY);
-            explain(grid, CUT_TRAY, tray, suspects);
-        }
+        count = add(domains, count, SCOPE_TRAY, tray, CUT_TRAY);
+        explain(grid, CUT_TRAY, tray, suspects);
     }
     return count;
 }
@@ -104,6 +111,7 @@ int domains_solve(const struct grid *grid, uint8_t *suspects, struct domain *dom
     count = solve_cut(grid, CUT_RACK, SCOPE_RACK, 2, suspects, domains, count);
     if (racks > 0 && grid->cut[CUT_RAIL].count > 1)
         count = solve_cut(grid, CUT_RAIL, SCOPE_RAIL, 3, suspects, domains, count);
+    count = solve_wide_groups(grid, suspects, domains, count);
     count = solve_cut(grid, CUT_TRAY, SCOPE_TRAY, 1, suspects, domains, count);
     count = solve_together(grid, suspects, domains, count);
     for (int32_t r = 0; r < grid->ranks; r++)

@@ -212,6 +212,10 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
         verdict_add_evidence_text(&verdict, "meaning", xid->meaning);
     verdict_add_evidence(&verdict, "events", suspicion->events);
     verdict_add_evidence(&verdict, "still_makes_steps", going ? 1 : 0);
+    if (!going)
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            if (ranks[r] == 0 && engine->live.seen_ns[r] > 0)
+                verdict_add_victim(&verdict, r);
     (void)engine_open(engine, verdict, ranks);
 }
 

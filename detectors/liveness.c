@@ -3,6 +3,7 @@
 
 #include "detectors/domains.h"
 #include "detectors/engine_state.h"
+#include "detectors/stats/robust.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,11 +84,34 @@ static int64_t silence_limit(const struct engine *engine)
     return (int64_t)fmax(limit, (double)SILENT_LEAST_NS);
 }
 
+/* Ranks speak in rounds, and the first of a round must not make all others look silent: silence counts
+ * up to the time that a quarter of the ranks have passed, or to long ago when hardly any rank speaks. */
+static void set_round_time(struct engine *engine)
+{
+    struct liveness *live = &engine->live;
+    int64_t newest = 0, long_ago = engine->now_ns - 2 * silence_limit(engine);
+    size_t n = 0;
+
+    for (int32_t r = 0; r < live->ranks; r++)
+        newest = live->seen_ns[r] > newest ? live->seen_ns[r] : newest;
+    for (int32_t r = 0; r < live->ranks; r++)
+        if (live->seen_ns[r] > 0)
+            engine->model.scratch[n++] = (float)((double)(newest - live->seen_ns[r]) / 1e6);
+    if (n == 0) {
+        live->round_ns = engine->now_ns;
+        return;
+    }
+    double quarter_ms = robust_select(engine->model.scratch, n, n / 4);
+    live->round_ns = newest - (int64_t)(quarter_ms * 1e6);
+    if (live->round_ns < long_ago)
+        live->round_ns = long_ago;
+}
+
 static bool is_silent(const struct engine *engine, int32_t rank)
 {
     const struct liveness *live = &engine->live;
 
-    return live->seen_ns[rank] > 0 && engine->now_ns - live->seen_ns[rank] > silence_limit(engine);
+    return live->seen_ns[rank] > 0 && live->round_ns - live->seen_ns[rank] > silence_limit(engine);
 }
 
 static struct census take_census(const struct engine *engine)
@@ -276,6 +300,18 @@ static struct domain enclosing(const struct engine *engine, const uint8_t *flags
     return (struct domain){.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
 }
 
+/* A hardware verdict of this very stop says already why nobody steps. */
+static bool is_stop_explained(const struct engine *engine)
+{
+    for (int i = 0; i < engine->open_count; i++) {
+        const struct verdict *verdict = &engine->open[i]->verdict;
+        if (verdict->kind == VERDICT_FAULT && verdict->evict &&
+            verdict->time_ns >= engine->live.progress_ns)
+            return true;
+    }
+    return false;
+}
+
 /* Everybody speaks and nobody steps: the suspects are those who compute while the others wait. */
 static void tell_hang(struct engine *engine, const struct census *census)
 {
@@ -338,6 +374,7 @@ void liveness_check(struct engine *engine)
     if (stopped_ns < CONFIRMED_LEAST_NS || stopped_ns < live->beat_gap_ns)
         return;
     live->checked_ns = engine->now_ns;
+    set_round_time(engine);
     struct census census = take_census(engine);
     if (2 * census.pausing > census.known && stopped_ns < PAUSE_LIMIT_NS)
         return;
@@ -345,6 +382,8 @@ void liveness_check(struct engine *engine)
     bool confirmed = census.silent > 0 && is_silence_confirmed(engine);
     if (some_speak && stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
         tell_crash(engine, &census);
+    else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS) && is_stop_explained(engine))
+        live->told = true;
     else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS))
         tell_hang(engine, &census);
 }

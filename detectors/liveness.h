@@ -20,6 +20,7 @@ struct liveness {
     int64_t progress_step;
     int64_t longest_gap_ns;    /* longest time without progress that ended by itself */
     int64_t quiet_until_ns;    /* a mark said that the job pauses until then */
+    int64_t round_ns;          /* time that a quarter of the ranks have reached, at the last check */
     int64_t checked_ns;        /* engine time of the last check */
     bool finished;             /* mark `finished`: silence is right */
     bool told;                 /* this stop has been reported */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WATCHED_ROWS = 24, HIGH_ROWS = 19, JOIN_ROWS = 12, LOW_ROWS = 4, BASE_ROWS = 16 };
+enum { WATCHED_ROWS = 30, HIGH_ROWS = 24, JOIN_ROWS = 15, LOW_ROWS = 4, BASE_ROWS = 16 };
 static const double BASE_WEIGHT = 0.02, FAST_WEIGHT = 0.2, SPREADS = 4;
 /* Least rise: of a transfer against itself, of typical work, of one stage's work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025, STAGE_RISE = 0.03;

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A unit belongs to an alarm that another unit raised when it shows this part of the alarm's score. */
@@ -19,7 +19,7 @@ static const double LEVEL_LEAST = 0.02;
 static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
-enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8 };
+enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16 };
 
 struct alarm {
     enum bank_kind bank;
@@ -304,6 +304,37 @@ static void domain_ranks(const struct engine *engine, const struct domain *domai
         ret_ranks[r] = domain_holds(engine->grid, domain, r);
 }
 
+/* A replica that became late together with one that shares trays with it: the same fault, which lies in
+ * one of those trays. The open verdict takes it over. */
+static bool absorb_replica(struct engine *engine, const struct alarm *alarm, const struct domain *domain,
+                           const uint8_t *ranks)
+{
+    struct slow_facts facts = {0};
+
+    if (domain->scope != SCOPE_REPLICA)
+        return false;
+    measure(engine, alarm, ranks, &facts);
+    for (int i = 0; i < engine->open_count; i++) {
+        struct open_verdict *open = engine->open[i];
+        bool shared = false;
+
+        if (open->verdict.scope != SCOPE_REPLICA || open->verdict.kind != VERDICT_SLOW ||
+            llabs(open->verdict.since_step - facts.since_step) > ABSORB_STEPS)
+            continue;
+        for (int32_t r = 0; r < engine->job->world_size && !shared; r++) {
+            int32_t tray = grid_of(engine->grid, CUT_TRAY, r);
+            for (int32_t m = 0; ranks[r] && tray != JOB_NONE && m < grid_size(engine->grid, CUT_TRAY, tray); m++)
+                shared = shared || open->covers[grid_members(engine->grid, CUT_TRAY, tray)[m]] != 0;
+        }
+        if (!shared)
+            continue;
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            open->covers[r] |= ranks[r];
+        return true;
+    }
+    return false;
+}
+
 /* Units that only moved along may complete a domain; alone they wait for an alarm of their own. */
 static bool has_alarm(const struct engine *engine, const struct alarm *alarm, const uint8_t *ranks)
 {
@@ -334,7 +365,8 @@ static void decide(struct engine *engine, const struct alarm *alarm)
             continue;
         if (alarm->bank != BANK_OWN && cause_narrow(engine, &domain))
             domain_ranks(engine, &domain, ranks);
-        raise_slow(engine, alarm, &domain, ranks);
+        if (!absorb_replica(engine, alarm, &domain, ranks))
+            raise_slow(engine, alarm, &domain, ranks);
     }
 }
 
