@@ -45,7 +45,7 @@ void cli_add_clean(struct text *out, const char *text)
 void cli_print_json(struct cli *cli, const struct json *root)
 {
     AUTO_TEXT out = {0};
-    json_print(root, &out);
+    cli_add_pretty_json(&out, root);
     text_add(&out, "\n");
     fwrite(out.bytes, 1, out.length, cli->out);
 }

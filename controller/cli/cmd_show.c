@@ -70,7 +70,7 @@ static void put_title(struct screen *screen)
     const struct incident_view *view = &screen->view;
     AUTO_TEXT rest = {0};
     text_addf(&rest, "  %s, %s  ", view->status, view->phase);
-    text_addf(&rest, "%s of ", view->kind);
+    text_addf(&rest, "%s of ", incident_view_noun(view));
     incident_view_add_domain(view, &rest);
     text_addf(&rest, ", job %s", view->job);
     put(screen, "1", view->ref);
@@ -165,7 +165,7 @@ static void put_signal(struct screen *screen)
     double gain = json_get_number(state, "gain", NAN);
     double confidence = json_get_number(state, "confidence", NAN);
     AUTO_TEXT text = {0};
-    text_addf(&text, "%s", screen->view.kind);
+    text_add(&text, screen->view.kind);
     if (strcmp(screen->view.cause, "unknown") != 0)
         text_addf(&text, ", cause %s", screen->view.cause);
     if (isfinite(slowdown) && slowdown > 1.0)
@@ -252,7 +252,7 @@ static void add_scalar(struct text *out, const struct json *value)
     if (json_kind(value) == JSON_STRING)
         text_add(out, json_string(value, ""));
     else
-        json_print(value, out);
+        cli_add_json(out, value);
 }
 
 static void put_values(struct screen *screen, const struct json *decision)

@@ -144,7 +144,7 @@ static void print_status_csv(struct cli *cli, const struct json *root)
         if (json_kind(item) == JSON_STRING)
             text_add(&value, json_string(item, ""));
         else
-            json_print(item, &value);
+            cli_add_json(&value, item);
         csv_add_cell(&out, json_key(item), true);
         csv_add_cell(&out, value.bytes != NULL ? value.bytes : "", false);
         text_add(&out, "\n");

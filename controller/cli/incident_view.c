@@ -65,6 +65,17 @@ struct incident_view incident_view_of(const struct json *record)
     return view;
 }
 
+const char *incident_view_noun(const struct incident_view *view)
+{
+    static const char *const nouns[][2] = {
+        {"slow", "slowness"}, {"fault", "hardware fault"}, {"numeric", "numeric trouble"},
+        {"regression", "slow-down"}, {"info", "remark"}};
+    for (size_t i = 0; i < ARRAY_LEN(nouns); i++)
+        if (strcmp(view->kind, nouns[i][0]) == 0)
+            return nouns[i][1];
+    return view->kind;
+}
+
 void incident_view_add_domain(const struct incident_view *view, struct text *out)
 {
     if (strcmp(view->scope, "job") == 0)

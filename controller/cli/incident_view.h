@@ -22,6 +22,8 @@ struct incident_view {
 
 struct incident_view incident_view_of(const struct json *record);
 
+/* "slowness", "crash", "hardware fault": the kind as a noun. */
+const char *incident_view_noun(const struct incident_view *view);
 /* "rack rk-1a2b3c", "rank 57", "job": the fault domain for people. */
 void incident_view_add_domain(const struct incident_view *view, struct text *out);
 /* Spans in ns; -1 while one end is unknown. */
