@@ -1,4 +1,4 @@
-/* Names of verbs and outcomes: the words stored outside the process. */
+/* Names of verbs and outcomes (the words stored outside the process), and copies of the world. */
 #include "remediation/actuator.h"
 
 #include <assert.h>
@@ -60,4 +60,89 @@ bool outcome_parse(const char *name, enum outcome *ret_outcome)
         return false;
     *ret_outcome = (enum outcome)index;
     return true;
+}
+
+static const char *copy_text(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+static void copy_job(struct world_job *to, const struct world_job *from)
+{
+    *to = *from;
+    to->name = copy_text(from->name);
+    to->uid = copy_text(from->uid);
+    to->phase = copy_text(from->phase);
+    if (from->rank_nodes == NULL)
+        return;
+    const char **rank_nodes = xcalloc((size_t)from->rank_count, sizeof *rank_nodes);
+    for (int32_t i = 0; i < from->rank_count; i++)
+        rank_nodes[i] = copy_text(from->rank_nodes[i]);
+    to->rank_nodes = rank_nodes;
+}
+
+struct world *world_copy(const struct world *world)
+{
+    struct world *copy = xcalloc(1, sizeof *copy);
+    struct world_node *nodes = xcalloc(world->node_count, sizeof *nodes);
+    struct world_job *jobs = xcalloc(world->job_count, sizeof *jobs);
+    for (size_t i = 0; i < world->node_count; i++) {
+        nodes[i] = world->nodes[i];
+        nodes[i].name = copy_text(world->nodes[i].name);
+        nodes[i].rack = copy_text(world->nodes[i].rack);
+        nodes[i].nvlink_domain = copy_text(world->nodes[i].nvlink_domain);
+        nodes[i].cordoned_by = copy_text(world->nodes[i].cordoned_by);
+        nodes[i].promised_to = copy_text(world->nodes[i].promised_to);
+    }
+    for (size_t i = 0; i < world->job_count; i++)
+        copy_job(&jobs[i], &world->jobs[i]);
+    *copy = (struct world){.known = world->known,
+                           .reason = copy_text(world->reason),
+                           .nodes = nodes,
+                           .node_count = world->node_count,
+                           .jobs = jobs,
+                           .job_count = world->job_count};
+    return copy;
+}
+
+void world_free(struct world *world)
+{
+    if (world == NULL)
+        return;
+    for (size_t i = 0; i < world->node_count; i++) {
+        xfree(world->nodes[i].name);
+        xfree(world->nodes[i].rack);
+        xfree(world->nodes[i].nvlink_domain);
+        xfree(world->nodes[i].cordoned_by);
+        xfree(world->nodes[i].promised_to);
+    }
+    for (size_t i = 0; i < world->job_count; i++) {
+        const struct world_job *job = &world->jobs[i];
+        for (int32_t r = 0; job->rank_nodes != NULL && r < job->rank_count; r++)
+            xfree(job->rank_nodes[r]);
+        xfree(job->rank_nodes);
+        xfree(job->name);
+        xfree(job->uid);
+        xfree(job->phase);
+    }
+    xfree(world->nodes);
+    xfree(world->jobs);
+    xfree(world->reason);
+    xfree(world);
+}
+
+const struct world_node *world_find_node(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->node_count; i++)
+        if (strcmp(world->nodes[i].name, name) == 0)
+            return &world->nodes[i];
+    return NULL;
+}
+
+const struct world_job *world_find_job(const struct world *world, const char *name)
+{
+    for (size_t i = 0; i < world->job_count; i++)
+        if (strcmp(world->jobs[i].name, name) == 0)
+            return &world->jobs[i];
+    return NULL;
 }

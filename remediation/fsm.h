@@ -10,7 +10,7 @@
 
 /* What holds while we decide; computed in facts.c from one snapshot. At most 16. */
 enum fact {
-    FACT_OBSERVING = 0,      /* mode observe, or a plan that changes nothing */
+    FACT_OBSERVING = 0,      /* mode observe, or a plan that only tells and has told */
     FACT_PERMITTED,          /* mode enforce, or a person approved */
     FACT_RESTART_ALLOWED,    /* the job's own restart budget has more than its last try, or a person said so */
     FACT_LEASE_HELD,

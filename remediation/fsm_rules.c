@@ -81,7 +81,8 @@ const struct fsm_rule fsm_rules[] = {
 {"restart",                 BEFORE,             ON(REACHED_RESTART), MAY_RESTART | SPEND | F(JOB_FREE) | F(WORTH_ACTING), OBS, 0,       TO(RESTARTING),        KEEP,                 DO_RESTART_JOB,        TIMER_STEP},
 
 /* somebody else's restart moved the job off our nodes already */
-{"verify",                  BEFORE,             ON(REACHED_VERIFY), 0,                 0,                    0,                         TO(VERIFYING),         KEEP,                 DO_NOTHING,            TIMER_STEP},
+{"would-verify",            BEFORE,             ON(REACHED_VERIFY), OBS,               0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
+{"verify",                  BEFORE,             ON(REACHED_VERIFY), 0,                 OBS,                  0,                         TO(VERIFYING),         KEEP,                 DO_NOTHING,            TIMER_STEP},
 
 /* hand over to whoever repairs */
 {"would-hand-over",         STEPPING,           ON(REACHED_HAND_OVER), OBS,            0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},

@@ -1,0 +1,418 @@
+/* Commands of the table -> actions with deterministic operation ids; outcomes -> events. The intent and
+ * the incident's record are emitted before the start is asked for, so that what may have happened is
+ * always written down.
+ */
+#include "remediation/core_state.h"
+#include "remediation/planner.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int act_tries(const struct incident *incident, int step)
+{
+    int tries = 0;
+    for (size_t i = 0; i < incident->action_count; i++) {
+        const struct incident_action *action = &incident->actions[i];
+        bool counts = action->step == step && action->state == ACTION_ENDED &&
+                      action->outcome == OUTCOME_TRANSIENT;
+        tries += counts ? 1 : 0;
+    }
+    return tries;
+}
+
+const char *act_command_verb(enum fsm_command command)
+{
+    switch (command) {
+    case DO_NOTIFY:
+        return verb_name(VERB_NOTIFY);
+    case DO_CAPTURE:
+        return verb_name(VERB_CAPTURE);
+    case DO_CORDON:
+        return verb_name(VERB_CORDON);
+    case DO_REQUEST_CHECKPOINT:
+        return verb_name(VERB_REQUEST_CHECKPOINT);
+    case DO_PROMISE_SPARE:
+        return verb_name(VERB_PROMISE_SPARE);
+    case DO_RESTART_JOB:
+        return verb_name(VERB_RESTART_JOB);
+    case DO_HAND_OVER:
+        return verb_name(VERB_HAND_OVER);
+    case DO_RELEASE_SPARES:
+        return verb_name(VERB_RELEASE_SPARE);
+    case DO_UNDO:
+        return verb_name(VERB_UNCORDON);
+    case DO_NOTHING:
+    case DO_RECORD_WOULD:
+    case DO_NEXT_STEP:
+    case DO_RETRY_STEP:
+    case FSM_COMMAND_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+bool act_job_has_moved(const struct remediation *core, const struct incident *incident)
+{
+    const struct view_job *job = world_view_job(&core->world, incident->job);
+    if (!core->world.known || job == NULL || !job->nodes_known)
+        return false;
+    for (size_t i = 0; i < incident->node_count; i++)
+        if (names_has(&job->nodes, incident->nodes[i].name))
+            return false;
+    for (size_t i = 0; i < incident->leaving.count; i++)
+        if (names_has(&job->nodes, incident->leaving.items[i]))
+            return false;
+    return incident->node_count > 0;
+}
+
+/* --- starting ----------------------------------------------------------------------------------- */
+
+static void next_step(struct remediation *core, struct incident *incident)
+{
+    incident->step++;
+    incident->step_since_ns = core->now_ns;
+    incident->dirty = true;
+}
+
+/* Records the intent, then asks for the start. */
+static void launch(struct remediation *core, struct incident *incident, struct planned *planned)
+{
+    struct incident_action *action = incident_add_action(incident);
+    planner_fill_action(incident, planned, action);
+    action->started_ns = core->now_ns;
+    action->state = ACTION_STARTED;
+    core->actions_started++;
+    AUTO_TEXT nodes = {0};
+    names_add_sentence(action->nodes.count > 0 ? &action->nodes : &action->spares, 4, &nodes);
+    record_action(core, incident, action, planned->reason);
+    record_timeline(core, incident, "action", "broomd", "%s%s%s [%s]", verb_name(action->verb),
+                    nodes.length > 0 ? " " : "", nodes.length > 0 ? nodes.bytes : "",
+                    action->operation_id);
+    look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
+    record_incident(core, incident);
+    effect_push_action(core, EFFECT_START, incident, action, planned->reason);
+}
+
+static void mark_acted(struct remediation *core, struct incident *incident)
+{
+    if (incident->times.acted_ns == 0)
+        incident->times.acted_ns = core->now_ns;
+}
+
+static void start_simple(struct remediation *core, struct incident *incident, enum verb verb)
+{
+    struct planned planned = {.verb = verb, .step = incident->step};
+    planner_step(core, incident, &planned);
+    if (verb == VERB_REQUEST_CHECKPOINT)
+        mark_acted(core, incident);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+static void start_cordon(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_CORDON, .step = incident->step};
+    const struct plan_step *step = &incident->plan.steps[incident->step];
+    planner_cordon(core, incident, step->whole_rack, &planned);
+    incident->nodes_spent_ns = core->now_ns;
+    incident->spent_rack = step->whole_rack || incident->scope == SCOPE_RACK;
+    if (planned.nodes.count == 0) {
+        record_timeline(core, incident, "cordon_skipped", "broomd",
+                        "Every node is cordoned already; those cordons are not ours to undo");
+        look_dispatch(core, incident, EVENT_STEP_SKIPPED, "cordoned already");
+    } else {
+        mark_acted(core, incident);
+        launch(core, incident, &planned);
+    }
+    planned_done(&planned);
+}
+
+static void start_promise(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_PROMISE_SPARE, .step = incident->step};
+    planner_promise(core, incident, &planned);
+    names_copy(&incident->leaving, &planned.nodes);
+    names_copy(&incident->spares, &planned.spares);
+    if (planned.spares.count == 0) {
+        record_timeline(core, incident, "no_spare_needed", "broomd",
+                        "The job holds no rank on these nodes: no spare is needed");
+        look_dispatch(core, incident, EVENT_STEP_SKIPPED, "no spare is needed");
+    } else {
+        mark_acted(core, incident);
+        for (size_t i = 0; i < incident->spares.count; i++)
+            record_spare(core, incident, incident->spares.items[i], "promised");
+        launch(core, incident, &planned);
+    }
+    planned_done(&planned);
+}
+
+static void start_restart(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_RESTART_JOB, .step = incident->step};
+    const struct job_state *job = core_find_job(core, incident->job);
+    const struct view_job *seen = world_view_job(&core->world, incident->job);
+    planner_restart(core, incident, &planned);
+    incident->restart_started_ns = core->now_ns;
+    mark_acted(core, incident);
+    incident->attempt_before = job != NULL && job->progress_known ? job->progress.attempt : JOB_NONE;
+    if (job != NULL && job->progress_known && job->progress.step > incident->step_at_fault)
+        incident->step_at_fault = job->progress.step;
+    incident->restarts_before = seen != NULL ? seen->restarts : -1;
+    text_copy(incident->uid_before, sizeof incident->uid_before, seen != NULL ? seen->uid : "");
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+/* --- giving back ---------------------------------------------------------------------------------- */
+
+static void release_spares(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_RELEASE_SPARE, .step = -1};
+    /* After the restart the job sits on them. */
+    if (incident->spares.count == 0 || incident->restart_started_ns != 0)
+        return;
+    names_copy(&planned.spares, &incident->spares);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s gives its spares back", incident->ref);
+    for (size_t i = 0; i < incident->spares.count; i++)
+        record_spare(core, incident, incident->spares.items[i], "free");
+    names_done(&incident->spares);
+    names_done(&incident->leaving);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+static void undo_cordons(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_UNCORDON, .step = -1};
+    for (size_t i = 0; i < incident->node_count; i++)
+        if (incident->nodes[i].ours)
+            names_add(&planned.nodes, incident->nodes[i].name);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s takes its own cordon off", incident->ref);
+    if (planned.nodes.count > 0)
+        launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+/* --- commands -------------------------------------------------------------------------------------- */
+
+static void record_would(struct remediation *core, struct incident *incident)
+{
+    AUTO_TEXT what = {0};
+    planner_would(core, incident, &what);
+    record_timeline(core, incident, "would", "broomd", "Would %s (mode observe: nothing is done)",
+                    what.bytes);
+    next_step(core, incident);
+}
+
+static void retry_step(struct remediation *core, struct incident *incident)
+{
+    incident->step_since_ns = core->now_ns + RETRY_AFTER_NS * act_tries(incident, incident->step);
+    incident->dirty = true;
+}
+
+void act_run(struct remediation *core, struct incident *incident, enum fsm_command command)
+{
+    switch (command) {
+    case DO_NOTHING:
+        break;
+    case DO_RECORD_WOULD:
+        record_would(core, incident);
+        break;
+    case DO_NOTIFY:
+        start_simple(core, incident, VERB_NOTIFY);
+        break;
+    case DO_CAPTURE:
+        start_simple(core, incident, VERB_CAPTURE);
+        break;
+    case DO_CORDON:
+        start_cordon(core, incident);
+        break;
+    case DO_REQUEST_CHECKPOINT:
+        start_simple(core, incident, VERB_REQUEST_CHECKPOINT);
+        break;
+    case DO_PROMISE_SPARE:
+        start_promise(core, incident);
+        break;
+    case DO_RESTART_JOB:
+        start_restart(core, incident);
+        break;
+    case DO_HAND_OVER:
+        start_simple(core, incident, VERB_HAND_OVER);
+        break;
+    case DO_NEXT_STEP:
+        next_step(core, incident);
+        break;
+    case DO_RETRY_STEP:
+        retry_step(core, incident);
+        break;
+    case DO_RELEASE_SPARES:
+        release_spares(core, incident);
+        break;
+    case DO_UNDO:
+        undo_cordons(core, incident);
+        release_spares(core, incident);
+        break;
+    case FSM_COMMAND_COUNT:
+        assert(!"no such command");
+        break;
+    }
+}
+
+/* --- outcomes --------------------------------------------------------------------------------------- */
+
+/* The world changed, or did not: what the incident owns follows. */
+static void settle_ownership(struct remediation *core, struct incident *incident,
+                             const struct incident_action *action)
+{
+    bool done = action->outcome == OUTCOME_SUCCEEDED;
+    bool never = action->outcome == OUTCOME_TRANSIENT || action->outcome == OUTCOME_CANCELLED ||
+                 action->outcome == OUTCOME_REFUSED;
+    for (size_t i = 0; i < action->nodes.count; i++) {
+        struct incident_node *node = incident_find_node(incident, action->nodes.items[i]);
+        if (node != NULL && action->verb == VERB_CORDON && done)
+            node->ours = true;
+        if (node != NULL && action->verb == VERB_UNCORDON && done)
+            node->ours = false;
+    }
+    if (action->verb == VERB_CORDON && never)
+        incident->nodes_spent_ns = 0;
+    if (action->verb == VERB_RESTART_JOB && never)
+        incident->restart_started_ns = 0;
+    if (action->verb == VERB_PROMISE_SPARE && never) {
+        for (size_t i = 0; i < incident->spares.count; i++)
+            record_spare(core, incident, incident->spares.items[i], "free");
+        names_done(&incident->spares);
+        names_done(&incident->leaving);
+    }
+    if (action->verb == VERB_RESTART_JOB && done)
+        for (size_t i = 0; i < incident->spares.count; i++)
+            record_spare(core, incident, incident->spares.items[i], "used");
+}
+
+static bool may_be_skipped(const struct incident *incident, const struct incident_action *action)
+{
+    if (action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE)
+        return true;
+    return action->verb == VERB_REQUEST_CHECKPOINT && action->step >= 0 &&
+           action->step < incident->plan.count &&
+           incident->plan.steps[action->step].on_timeout == ON_TIMEOUT_CONTINUE;
+}
+
+static enum fsm_event event_of(const struct incident *incident, const struct incident_action *action)
+{
+    switch (action->outcome) {
+    case OUTCOME_SUCCEEDED:
+    case OUTCOME_SUPERSEDED: /* somebody else did it: what follows is checked anyway */
+        return EVENT_STEP_SUCCEEDED;
+    case OUTCOME_REFUSED:
+        return may_be_skipped(incident, action) ? EVENT_STEP_SKIPPED : EVENT_STEP_REFUSED;
+    case OUTCOME_TRANSIENT:
+        return may_be_skipped(incident, action) &&
+                       act_tries(incident, action->step) >= STEP_TRIES_MAX
+                   ? EVENT_STEP_SKIPPED
+                   : EVENT_STEP_FAILED;
+    case OUTCOME_CANCELLED: /* taken back before it began: due again, and not a try */
+        return EVENT_STEP_FAILED;
+    case OUTCOME_UNKNOWN:
+    case OUTCOME_COUNT:
+        break;
+    }
+    return EVENT_STEP_REFUSED;
+}
+
+static void finish(struct remediation *core, struct incident *incident, struct incident_action *action,
+                   enum outcome outcome, const char *reason, const char *response)
+{
+    action->state = ACTION_ENDED;
+    action->outcome = outcome;
+    action->ended_ns = core->now_ns;
+    incident->dirty = true;
+    core->outcomes[outcome]++;
+    record_outcome(core, incident, action, reason, response);
+    record_timeline(core, incident, "outcome", "broomd", "%s %s%s%s [%s]", verb_name(action->verb),
+                    outcome_name(outcome), reason != NULL && reason[0] != '\0' ? ": " : "",
+                    reason != NULL ? reason : "", action->operation_id);
+    look_wait_for(incident, "%s", "");
+    settle_ownership(core, incident, action);
+    /* A cordon that came through after the incident was declined. */
+    if (incident->status == INCIDENT_DECLINED && action->verb == VERB_CORDON &&
+        outcome == OUTCOME_SUCCEEDED)
+        undo_cordons(core, incident);
+}
+
+static void take_poll(struct remediation *core, struct incident *incident, struct incident_action *action,
+                      const struct action_result *result)
+{
+    action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
+    switch (result->poll) {
+    case POLL_RUNNING:
+    case POLL_UNREACHABLE:
+        return;
+    case POLL_DONE:
+        break;
+    case POLL_ABSENT:
+        /* It never happened: the same operation may be started, if it is still wanted. */
+        action->state = ACTION_STARTED;
+        if (!remediation_may_start(core, action->operation_id)) {
+            action->state = ACTION_POLLING;
+            if (incident_has_ended(incident))
+                finish(core, incident, action, OUTCOME_CANCELLED, "never begun, not wanted now", NULL);
+            return;
+        }
+        record_timeline(core, incident, "started_again", "broomd",
+                        "The cluster knows nothing of %s: started under the same id",
+                        action->operation_id);
+        record_incident(core, incident);
+        effect_push_action(core, EFFECT_START, incident, action, "never begun before");
+        return;
+    }
+}
+
+void act_outcome(struct remediation *core, struct incident *incident, struct incident_action *action,
+                 const struct action_result *result)
+{
+    enum outcome outcome = result->outcome;
+    if (action->state == ACTION_ENDED)
+        return; /* a late answer */
+    if (action->state == ACTION_POLLING) {
+        take_poll(core, incident, action, result);
+        if (result->poll != POLL_DONE || outcome == OUTCOME_UNKNOWN)
+            return;
+    } else if (outcome == OUTCOME_UNKNOWN) {
+        action->state = ACTION_POLLING;
+        action->next_poll_ns = core->now_ns;
+        record_outcome(core, incident, action, result->reason, result->response);
+        record_timeline(core, incident, "outcome", "broomd",
+                        "%s unknown%s%s: reading the world before anything else [%s]",
+                        verb_name(action->verb), result->reason != NULL ? ": " : "",
+                        result->reason != NULL ? result->reason : "", action->operation_id);
+        return;
+    }
+    finish(core, incident, action, outcome, result->reason, result->response);
+    bool concerns_step = action->step >= 0 && action->step == incident->step;
+    if (incident_has_ended(incident) || !concerns_step)
+        return;
+    char reason[SENTENCE_BYTES];
+    snprintf(reason, sizeof reason, "%s %s", verb_name(action->verb), outcome_name(outcome));
+    look_dispatch(core, incident, event_of(incident, action), reason);
+}
+
+void act_poll_due(struct remediation *core, struct incident *incident)
+{
+    struct incident_action *action = incident_running_action(incident);
+    if (action == NULL || action->state != ACTION_POLLING || core->now_ns < action->next_poll_ns)
+        return;
+    action->next_poll_ns = core->now_ns + POLL_AGAIN_NS;
+    record_incident(core, incident);
+    effect_push_action(core, EFFECT_POLL, incident, action, "what became of it?");
+}
+
+void act_abandon(struct remediation *core, struct incident *incident, const char *reason)
+{
+    struct incident_action *action = incident_running_action(incident);
+    if (action == NULL)
+        return;
+    finish(core, incident, action, OUTCOME_UNKNOWN, reason, NULL);
+}

@@ -1,0 +1,621 @@
+/* Level, not edge: each look asks what the present snapshot means for an incident, puts that event
+ * through the table, and goes on until nothing more follows.
+ */
+#include "remediation/core_state.h"
+#include "remediation/facts.h"
+#include "remediation/verify.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOK_ROUNDS_MAX = 64 };
+
+static struct plan_step *due_step(struct incident *incident)
+{
+    return incident->step < incident->plan.count ? &incident->plan.steps[incident->step] : NULL;
+}
+
+void look_wait_for(struct incident *incident, const char *format, ...)
+{
+    char sentence[SENTENCE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    if (strcmp(sentence, incident->waiting_for) == 0)
+        return;
+    text_copy(incident->waiting_for, sizeof incident->waiting_for, sentence);
+    incident->dirty = true;
+}
+
+/* --- one event through the table --------------------------------------------------------------- */
+
+static int64_t timer_deadline(const struct remediation *core, struct incident *incident,
+                              enum fsm_timer timer)
+{
+    const struct plan_step *step = due_step(incident);
+    const struct policy_timers *timers = &incident->timers;
+    switch (timer) {
+    case TIMER_KEEP:
+        return incident->deadline_ns;
+    case TIMER_NONE:
+        return 0;
+    case TIMER_SETTLE:
+        return look_settle_end(core, incident);
+    case TIMER_WATCH:
+        return core->now_ns + timers->watch_ns;
+    case TIMER_APPROVAL:
+        return core->now_ns + timers->approval_ns;
+    case TIMER_HOLD:
+        return core->now_ns + timers->hold_ns;
+    case TIMER_STEP:
+        return core->now_ns +
+               (step != NULL && step->timeout_ns > 0 ? step->timeout_ns : timers->action_ns);
+    case TIMER_REPAIR:
+        return core->now_ns + timers->repair_ns;
+    case TIMER_VALIDATE:
+        return core->now_ns + timers->validate_ns;
+    case FSM_TIMER_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static void say_moved(struct remediation *core, struct incident *incident,
+                      const struct transition *transition, const char *reason)
+{
+    const struct fsm_rule *rule = transition->rule;
+    if (transition->to != transition->from)
+        record_timeline(core, incident, "phase", "broomd", "%s -> %s (%s): %s",
+                        phase_name(transition->from), phase_name(transition->to), rule->id, reason);
+    if (rule->status != FSM_KEEP_STATUS)
+        record_timeline(core, incident, "status", "broomd", "Status is now %s",
+                        incident_status_name(incident->status));
+}
+
+/* What a person reads as the reason of a hold: the first thing that is missing. */
+static void explain(const struct remediation *core, const struct facts *facts,
+                    const struct fsm_rule *rule, const char *reason, char *buffer, size_t bytes)
+{
+    uint32_t wanted = rule->lack | (rule->forbid & (1u << FACT_RESTART_ALLOWED));
+    facts_explain(core, facts, wanted, buffer, bytes);
+    if (buffer[0] == '\0')
+        text_copy(buffer, bytes, reason);
+}
+
+static void wait_by_rule(const struct remediation *core, struct incident *incident,
+                         const struct fsm_rule *rule, const struct facts *facts)
+{
+    char sentence[SENTENCE_BYTES];
+    const struct plan_step *step = due_step(incident);
+    explain(core, facts, rule, "", sentence, sizeof sentence);
+    if (sentence[0] != '\0')
+        look_wait_for(incident, "%s", sentence);
+    else if (incident->phase == PHASE_AWAITING_APPROVAL && step != NULL)
+        look_wait_for(incident, "a person's approval to %s", plan_step_sentence(step));
+}
+
+void look_dispatch(struct remediation *core, struct incident *incident, enum fsm_event event,
+                   const char *reason)
+{
+    struct facts facts = facts_compute(core, incident);
+    const struct fsm_rule *rule = fsm_find(incident->phase, event, facts.bits);
+    if (rule == NULL)
+        return;
+    char why[SENTENCE_BYTES];
+    explain(core, &facts, rule, reason, why, sizeof why);
+    int64_t deadline_ns = timer_deadline(core, incident, rule->timer);
+    bool stays = rule->to == FSM_STAY || rule->to == (unsigned)incident->phase;
+    if (stays && rule->command == DO_NOTHING && rule->status == FSM_KEEP_STATUS) {
+        wait_by_rule(core, incident, rule, &facts);
+        return;
+    }
+    struct transition transition =
+        fsm_apply(incident, rule, facts.bits, deadline_ns, core->now_ns);
+    if (!transition.moved)
+        return;
+    record_decision(core, incident, &transition, event, rule->command != DO_RECORD_WOULD, why);
+    say_moved(core, incident, &transition, why);
+    if (transition.to != transition.from)
+        look_wait_for(incident, "%s", "");
+    wait_by_rule(core, incident, rule, &facts);
+    act_run(core, incident, rule->command);
+}
+
+/* --- what each phase waits for ------------------------------------------------------------------ */
+
+int64_t look_settle_end(const struct remediation *core, const struct incident *incident)
+{
+    const struct policy_timers *timers = &incident->timers;
+    int64_t detected_ns = incident->times.detected_ns;
+    int64_t end_ns = detected_ns;
+    if (incident_is_hard(incident) && incident->corroborated) {
+        end_ns += timers->settle_corroborated_ns;
+    } else if (incident_is_hard(incident)) {
+        /* While its accuser goes on accusing, a suspicion that nobody bears out has not settled. */
+        int64_t last_ns = storm_last_accusation(core, incident->source);
+        int64_t most_ns = detected_ns + 5 * timers->settle_uncorroborated_ns;
+        end_ns = (last_ns > detected_ns ? last_ns : detected_ns) + timers->settle_uncorroborated_ns;
+        end_ns = end_ns < most_ns ? end_ns : most_ns;
+    }
+    return detected_ns + incident->for_ns > end_ns ? detected_ns + incident->for_ns : end_ns;
+}
+
+static void look_suspected(struct remediation *core, struct incident *incident)
+{
+    if (!incident->corroborated && incident_is_hard(incident) &&
+        core_job_stands_still(core, incident->job)) {
+        incident->corroborated = true;
+        record_timeline(core, incident, "corroborated", "broomd", "Job %s stands still too",
+                        incident->job);
+    }
+    int64_t end_ns = look_settle_end(core, incident);
+    if (core->now_ns < end_ns) {
+        AUTO_TEXT until = {0};
+        text_add_time(&until, end_ns);
+        look_wait_for(incident, "the suspicion to settle, until %s", until.bytes);
+        return;
+    }
+    int dirty = incident->dirty;
+    if (!fold_choose_rule(core, incident)) {
+        incident->dirty = dirty;
+        look_wait_for(incident, "the job's %s to end",
+                      core_find_job(core, incident->job)->progress.phase);
+        return;
+    }
+    look_dispatch(core, incident, EVENT_SETTLED, "the suspicion has stood long enough");
+}
+
+static bool is_placed(const struct remediation *core, const struct incident *incident)
+{
+    const struct view_job *job = world_view_job(&core->world, incident->job);
+    if (job == NULL || !core->world.known || core->world.received_ns < incident->restart_started_ns ||
+        strcmp(job->phase, "running") != 0)
+        return false;
+    if (job->nodes_known && incident->leaving.count > 0)
+        return act_job_has_moved(core, incident);
+    bool counted = incident->restarts_before >= 0 && job->restarts > incident->restarts_before;
+    bool renewed = incident->uid_before[0] != '\0' && strcmp(job->uid, incident->uid_before) != 0;
+    return counted || renewed;
+}
+
+static struct verify_before verify_before(const struct remediation *core, const struct incident *incident)
+{
+    int64_t restart_ns = incident->restart_started_ns;
+    /* The job may have been moved by another incident's restart. */
+    for (size_t i = 0; restart_ns == 0 && i < core->incident_count; i++)
+        if (strcmp(core->incidents[i]->job, incident->job) == 0 &&
+            core->incidents[i]->restart_started_ns > restart_ns)
+            restart_ns = core->incidents[i]->restart_started_ns;
+    if (restart_ns == 0)
+        restart_ns = incident->times.acted_ns;
+    return (struct verify_before){incident->attempt_before, restart_ns, incident->baseline_ms};
+}
+
+static struct verify_result judge(const struct remediation *core, const struct incident *incident,
+                                  int64_t new_steps, double pace_within)
+{
+    const struct job_state *job = core_find_job(core, incident->job);
+    struct verify_before before = verify_before(core, incident);
+    if (job == NULL || !job->progress_known)
+        return (struct verify_result){VERIFY_NO_NEW_ATTEMPT, 0, NAN};
+    return verify_judge(&before, &job->progress, new_steps, pace_within);
+}
+
+static void count_cost(const struct remediation *core, struct incident *incident)
+{
+    const struct job_state *job = core_find_job(core, incident->job);
+    int64_t from_ns = incident_is_hard(incident) || incident->restart_started_ns == 0
+                          ? incident->times.fault_started_ns
+                          : incident->restart_started_ns;
+    double hours = (double)(core->now_ns - from_ns) / (double)SECOND_NS / 3600.0;
+    incident->cost.gpu_hours = (double)incident->world_size * hours;
+    if (!incident_is_hard(incident))
+        incident->cost.gpu_hours += incident->cost.loss_gpu_hours;
+    if (job != NULL && job->progress.attempt_first_step != JOB_NONE &&
+        incident->step_at_fault != JOB_NONE) {
+        int64_t lost = incident->step_at_fault - job->progress.attempt_first_step + 1;
+        incident->cost.steps_lost = lost > 0 ? lost : 0;
+    }
+}
+
+static void look_verifying(struct remediation *core, struct incident *incident)
+{
+    const struct plan_step *step = due_step(incident);
+    if (step == NULL || step->kind != STEP_VERIFY)
+        return;
+    struct verify_result result = judge(core, incident, step->new_steps, step->pace_within);
+    if (result.outcome != VERIFY_RECOVERED) {
+        look_wait_for(incident, "%" PRId64 " new steps within %.2f of the old pace%s", step->new_steps,
+                      step->pace_within,
+                      result.outcome == VERIFY_TOO_SLOW ? "; the new pace is too slow" : "");
+        return;
+    }
+    count_cost(core, incident);
+    record_timeline(core, incident, "verified", "broomd",
+                    "%" PRId64 " new steps, pace %.3f of the old one; %" PRId64
+                    " steps and %.3g GPU-hours lost",
+                    result.new_steps, result.pace_ratio, incident->cost.steps_lost,
+                    incident->cost.gpu_hours);
+    look_dispatch(core, incident, EVENT_VERIFIED, "new steps at the old pace");
+    fold_rejudge(core, incident);
+}
+
+static bool node_is_back(const struct remediation *core, const struct incident_node *node)
+{
+    const struct view_node *seen = world_view_node(&core->world, node->name);
+    return seen != NULL && seen->ready && !seen->cordoned;
+}
+
+/* The nodes that we cordoned are ready and uncordoned (by somebody: never by us); where none is ours,
+ * all of them. */
+static bool hardware_is_back(const struct remediation *core, const struct incident *incident)
+{
+    bool any_ours = false;
+    if (!core->world.known || core->world.received_ns < incident->step_since_ns)
+        return false;
+    for (size_t i = 0; i < incident->node_count; i++)
+        any_ours = any_ours || incident->nodes[i].ours;
+    for (size_t i = 0; i < incident->node_count; i++)
+        if ((incident->nodes[i].ours || !any_ours) && !node_is_back(core, &incident->nodes[i]))
+            return false;
+    return incident->node_count > 0;
+}
+
+static void add_nodes(const struct incident *incident, struct text *out)
+{
+    struct names nodes = {0};
+    for (size_t i = 0; i < incident->node_count; i++)
+        names_add(&nodes, incident->nodes[i].name);
+    names_add_sentence(&nodes, 4, out);
+    names_done(&nodes);
+}
+
+static void look_repairing(struct remediation *core, struct incident *incident)
+{
+    AUTO_TEXT nodes = {0};
+    if (hardware_is_back(core, incident)) {
+        look_dispatch(core, incident, EVENT_RETURNED, "the hardware is ready and uncordoned");
+        return;
+    }
+    add_nodes(incident, &nodes);
+    look_wait_for(incident, "%.200s to be ready and uncordoned by whoever repairs", nodes.bytes);
+}
+
+static void look_validating(struct remediation *core, struct incident *incident)
+{
+    if (core->world.known && !hardware_is_back(core, incident)) {
+        look_dispatch(core, incident, EVENT_ACCUSED, "the hardware is not ready or cordoned again");
+        return;
+    }
+    AUTO_TEXT until = {0};
+    text_add_time(&until, incident->deadline_ns);
+    look_wait_for(incident, "the hardware to stay ready until %s", until.bytes);
+}
+
+/* --- the next step of the plan ------------------------------------------------------------------ */
+
+static bool spares_still_good(struct remediation *core, struct incident *incident)
+{
+    for (size_t i = 0; core->world.known && i < incident->spares.count; i++) {
+        const struct view_node *seen = world_view_node(&core->world, incident->spares.items[i]);
+        if (seen == NULL || !seen->ready || (seen->cordoned && !seen->spare)) {
+            record_timeline(core, incident, "spare_lost", "broomd",
+                            "Promised spare %s is not usable now: choosing again",
+                            incident->spares.items[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Back to choose_spare; its next promise is a new try with a new operation id. */
+static bool choose_spares_again(struct remediation *core, struct incident *incident)
+{
+    for (int i = incident->step - 1; i >= 0; i--)
+        if (incident->plan.steps[i].kind == STEP_CHOOSE_SPARE) {
+            act_run(core, incident, DO_RELEASE_SPARES);
+            incident->step = i;
+            incident->step_since_ns = core->now_ns;
+            return true;
+        }
+    return false;
+}
+
+static void reach_restart(struct remediation *core, struct incident *incident)
+{
+    if (core->world.known && core->world.received_ns >= incident->step_since_ns) {
+        if (incident_has_acted(incident) && act_job_has_moved(core, incident)) {
+            record_timeline(core, incident, "moved", "broomd",
+                            "The job holds no rank on these nodes already: no restart of our own");
+            look_dispatch(core, incident, EVENT_STEP_SKIPPED, "the job has left these nodes");
+            return;
+        }
+        if (!spares_still_good(core, incident) && choose_spares_again(core, incident))
+            return;
+    }
+    look_dispatch(core, incident, EVENT_REACHED_RESTART, "the restart is due");
+}
+
+static void reach_checkpoint(struct remediation *core, struct incident *incident)
+{
+    if (incident->mode != MODE_OBSERVE && core_job_stands_still(core, incident->job)) {
+        record_timeline(core, incident, "checkpoint_skipped", "broomd",
+                        "No checkpoint asked: the job stands still");
+        look_dispatch(core, incident, EVENT_STEP_SKIPPED, "a job that stands still cannot save");
+        return;
+    }
+    look_dispatch(core, incident, EVENT_REACHED_CHECKPOINT, "a checkpoint is due");
+}
+
+/* A step that decides from the world waits a moment for a fresh look instead of going to hold. */
+static bool waits_for_look(const struct remediation *core, struct incident *incident,
+                           const struct plan_step *step)
+{
+    bool needs = step->kind == STEP_CORDON || step->kind == STEP_CHOOSE_SPARE ||
+                 step->kind == STEP_RESTART_JOB;
+    int64_t since_ns =
+        incident->step_since_ns > core->born_ns ? incident->step_since_ns : core->born_ns;
+    bool fresh = core->world.known && core->world.received_ns >= since_ns;
+    if (!needs || fresh || incident->mode == MODE_OBSERVE ||
+        core->now_ns - since_ns >= DESCRIBE_GIVE_UP_NS)
+        return false;
+    look_wait_for(incident, "the cluster to be described");
+    return true;
+}
+
+static void reach_spare(struct remediation *core, struct incident *incident, const struct plan_step *step)
+{
+    if (!step->hold_on_none && incident->mode != MODE_OBSERVE && core->world.known) {
+        struct facts facts = facts_compute(core, incident);
+        if (facts.spare[0] != '\0') {
+            look_dispatch(core, incident, EVENT_STEP_REFUSED, facts.spare);
+            return;
+        }
+    }
+    look_dispatch(core, incident, EVENT_REACHED_SPARE, "a spare is to be chosen");
+}
+
+static void reach_step(struct remediation *core, struct incident *incident)
+{
+    const struct plan_step *step = due_step(incident);
+    if (core->now_ns < incident->step_since_ns || (step != NULL && waits_for_look(core, incident, step)))
+        return;
+    if (step == NULL) {
+        look_dispatch(core, incident, EVENT_PLAN_ENDED, "the plan has ended");
+        return;
+    }
+    switch (step->kind) {
+    case STEP_NOTIFY:
+        look_dispatch(core, incident, EVENT_REACHED_NOTIFY, "people are to be told");
+        break;
+    case STEP_CAPTURE:
+        look_dispatch(core, incident, EVENT_REACHED_CAPTURE, "the raw samples are to be kept");
+        break;
+    case STEP_CORDON:
+        look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
+        break;
+    case STEP_REQUEST_CHECKPOINT:
+        reach_checkpoint(core, incident);
+        break;
+    case STEP_CHOOSE_SPARE:
+        reach_spare(core, incident, step);
+        break;
+    case STEP_RESTART_JOB:
+        reach_restart(core, incident);
+        break;
+    case STEP_VERIFY:
+        look_dispatch(core, incident, EVENT_REACHED_VERIFY, "the job was moved already");
+        break;
+    case STEP_HAND_OVER:
+        look_dispatch(core, incident, EVENT_REACHED_HAND_OVER, "the hardware is to be handed over");
+        break;
+    case STEP_KIND_COUNT:
+        break;
+    }
+}
+
+/* --- deadlines ----------------------------------------------------------------------------------- */
+
+static void look_deadline(struct remediation *core, struct incident *incident)
+{
+    const struct plan_step *step = due_step(incident);
+    char reason[SENTENCE_BYTES];
+    snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
+             phase_name(incident->phase), incident->waiting_for[0] != '\0' ? "; waited for " : "",
+             incident->waiting_for);
+    act_abandon(core, incident, reason);
+    bool goes_on = incident->phase == PHASE_SAVING && step != NULL &&
+                   step->on_timeout == ON_TIMEOUT_CONTINUE;
+    look_dispatch(core, incident, goes_on ? EVENT_STEP_SKIPPED : EVENT_DEADLINE_PASSED, reason);
+    if (incident_has_ended(incident))
+        fold_rejudge(core, incident);
+}
+
+/* --- one incident, all incidents ------------------------------------------------------------------ */
+
+static void look_phase(struct remediation *core, struct incident *incident)
+{
+    switch (incident->phase) {
+    case PHASE_SUSPECTED:
+        look_suspected(core, incident);
+        break;
+    case PHASE_CONFIRMED:
+    case PHASE_AWAITING_APPROVAL:
+    case PHASE_HOLDING:
+    case PHASE_CORDONING:
+    case PHASE_SAVING:
+        reach_step(core, incident);
+        break;
+    case PHASE_RESTARTING:
+        break;
+    case PHASE_PLACING:
+        if (is_placed(core, incident))
+            look_dispatch(core, incident, EVENT_PLACED, "the job runs on its new nodes");
+        else
+            look_wait_for(incident, "the scheduler to place job %.150s", incident->job);
+        break;
+    case PHASE_RESUMING:
+        if (judge(core, incident, 1, INFINITY).new_steps > 0)
+            look_dispatch(core, incident, EVENT_PROGRESSED, "the first new step");
+        else
+            look_wait_for(incident, "the first new step of job %.150s", incident->job);
+        break;
+    case PHASE_VERIFYING:
+        if (incident->status == INCIDENT_OPEN)
+            look_verifying(core, incident);
+        else
+            reach_step(core, incident);
+        break;
+    case PHASE_REPAIRING:
+        look_repairing(core, incident);
+        break;
+    case PHASE_VALIDATING:
+        look_validating(core, incident);
+        break;
+    case PHASE_DONE:
+    case PHASE_CANCELLED:
+    case PHASE_ESCALATED:
+    case PHASE_COUNT:
+        break;
+    }
+}
+
+static void look_cleared(struct remediation *core, struct incident *incident)
+{
+    if (incident->cleared_ns == 0 || core->now_ns < incident->cleared_ns + CLEAR_GRACE_NS)
+        return;
+    incident->cleared_ns = 0;
+    incident->dirty = true;
+    look_dispatch(core, incident, EVENT_CLEARED, "the detector takes it back");
+}
+
+static void wait_for_clear(struct incident *incident)
+{
+    if (incident->phase != PHASE_CONFIRMED || incident->step < incident->plan.count)
+        return;
+    look_wait_for(incident, plan_changes_world(&incident->plan)
+                                ? "its clear: observe mode changes nothing"
+                                : "its clear: the plan only records");
+}
+
+void look_incident(struct remediation *core, struct incident *incident)
+{
+    for (int i = 0; i < LOOK_ROUNDS_MAX; i++) {
+        act_poll_due(core, incident);
+        if (incident_has_ended(incident))
+            return;
+        look_cleared(core, incident);
+        if (!incident_has_ended(incident) && incident->deadline_ns != 0 &&
+            core->now_ns >= incident->deadline_ns)
+            look_deadline(core, incident);
+        if (incident_has_ended(incident))
+            return;
+        bool held = incident->observer_suspect || incident_running_action(incident) != NULL;
+        bool looks = !held || incident->phase == PHASE_REPAIRING;
+        enum phase phase = incident->phase;
+        enum incident_status status = incident->status;
+        int step = incident->step;
+        if (looks)
+            look_phase(core, incident);
+        if (incident->phase == phase && incident->status == status && incident->step == step)
+            break;
+    }
+    wait_for_clear(incident);
+}
+
+/* How often an incident wants the world read again; 0: it does not care. */
+static int64_t wants_world_every(const struct incident *incident)
+{
+    const struct plan_step *step =
+        incident->step < incident->plan.count ? &incident->plan.steps[incident->step] : NULL;
+    bool acts = incident->mode != MODE_OBSERVE && step != NULL && !incident->observer_suspect;
+    switch (incident->phase) {
+    case PHASE_CONFIRMED:
+    case PHASE_CORDONING:
+    case PHASE_SAVING:
+    case PHASE_RESTARTING:
+    case PHASE_PLACING:
+        return acts ? DESCRIBE_SOON_NS : 0;
+    case PHASE_AWAITING_APPROVAL:
+    case PHASE_HOLDING:
+        return acts ? DESCRIBE_LATER_NS : 0;
+    case PHASE_REPAIRING:
+    case PHASE_VALIDATING:
+        return DESCRIBE_LATER_NS;
+    case PHASE_SUSPECTED:
+    case PHASE_RESUMING:
+    case PHASE_VERIFYING:
+    case PHASE_DONE:
+    case PHASE_CANCELLED:
+    case PHASE_ESCALATED:
+    case PHASE_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* The world is wanted at once when a step became due after it was last told. */
+static int64_t world_due(const struct remediation *core, const struct incident *incident)
+{
+    int64_t every_ns = wants_world_every(incident);
+    if (every_ns == 0)
+        return INT64_MAX;
+    int64_t last_ns = core->world.received_ns > core->describe_asked_ns ? core->world.received_ns
+                                                                         : core->describe_asked_ns;
+    bool fresh_step = core->world.received_ns < incident->step_since_ns &&
+                      core->describe_asked_ns < incident->step_since_ns;
+    return fresh_step ? incident->step_since_ns : last_ns + every_ns;
+}
+
+static void ask_world_when_due(struct remediation *core)
+{
+    if (core->describe_asked && core->now_ns - core->describe_asked_ns < DESCRIBE_GIVE_UP_NS)
+        return;
+    for (size_t i = 0; i < core->incident_count; i++)
+        if (!incident_has_ended(core->incidents[i]) &&
+            core->now_ns >= world_due(core, core->incidents[i])) {
+            effect_ask_world(core);
+            return;
+        }
+}
+
+void look_all(struct remediation *core)
+{
+    storm_judge(core);
+    for (size_t i = 0; i < core->incident_count; i++)
+        look_incident(core, core->incidents[i]);
+    ask_world_when_due(core);
+}
+
+static void sooner(int64_t *deadline_ns, int64_t candidate_ns)
+{
+    if (candidate_ns != 0 && candidate_ns < *deadline_ns)
+        *deadline_ns = candidate_ns;
+}
+
+int64_t remediation_next_deadline(const struct remediation *core)
+{
+    int64_t next_ns = INT64_MAX;
+    for (size_t i = 0; i < core->incident_count; i++) {
+        const struct incident *incident = core->incidents[i];
+        const struct incident_action *action = incident_running_action(incident);
+        if (action != NULL && action->state == ACTION_POLLING)
+            sooner(&next_ns, action->next_poll_ns != 0 ? action->next_poll_ns : core->now_ns);
+        if (incident_has_ended(incident))
+            continue;
+        sooner(&next_ns, incident->deadline_ns);
+        if (incident->phase == PHASE_SUSPECTED)
+            sooner(&next_ns, look_settle_end(core, incident));
+        if (incident->cleared_ns != 0)
+            sooner(&next_ns, incident->cleared_ns + CLEAR_GRACE_NS);
+        if (incident->step_since_ns > core->now_ns)
+            sooner(&next_ns, incident->step_since_ns);
+        sooner(&next_ns, core->describe_asked ? core->describe_asked_ns + DESCRIBE_GIVE_UP_NS
+                                              : world_due(core, incident));
+    }
+    return next_ns;
+}
