@@ -1,6 +1,6 @@
 /* The command line's main: libraries are made safe first, then commands take over. */
-#include "controller/cli/broom.h"
-#include "detectors/stats/stats.h"
+#include "controller/cli/broom_main.h"
+#include "detectors/stats/gsl.h"
 
 #include <signal.h>
 

@@ -1,0 +1,116 @@
+/* From durable intents to the actuator and back. */
+#include "controller/actions.h"
+
+#include <string.h>
+
+struct call {
+    struct actions *actions;
+    char operation_id[OPERATION_ID_BYTES];
+    struct call *next, *previous;
+};
+
+struct actions {
+    struct pipeline_ports ports;
+    struct captures *captures;
+    actions_outcome_fn *fn;
+    void *context;
+    struct call *first;
+    int32_t under_way;
+};
+
+struct actions *actions_new(const struct pipeline_ports *ports, struct captures *captures,
+                            actions_outcome_fn *fn, void *context)
+{
+    struct actions *actions = xcalloc(1, sizeof *actions);
+    actions->ports = *ports;
+    actions->captures = captures;
+    actions->fn = fn;
+    actions->context = context;
+    return actions;
+}
+
+void actions_free(struct actions *actions)
+{
+    if (actions == NULL)
+        return;
+    while (actions->first != NULL) {
+        struct call *call = actions->first;
+        actions->first = call->next;
+        xfree(call);
+    }
+    xfree(actions);
+}
+
+int32_t actions_under_way(const struct actions *actions)
+{
+    return actions->under_way;
+}
+
+static struct call *call_new(struct actions *actions, const char *operation_id)
+{
+    struct call *call = xcalloc(1, sizeof *call);
+    call->actions = actions;
+    text_copy(call->operation_id, sizeof call->operation_id, operation_id);
+    call->next = actions->first;
+    if (call->next != NULL)
+        call->next->previous = call;
+    actions->first = call;
+    actions->under_way++;
+    return call;
+}
+
+static void call_done(void *context, const struct action_result *result)
+{
+    struct call *call = context;
+    struct actions *actions = call->actions;
+    if (call->previous != NULL)
+        call->previous->next = call->next;
+    else
+        actions->first = call->next;
+    if (call->next != NULL)
+        call->next->previous = call->previous;
+    actions->under_way--;
+    actions->fn(actions->context, call->operation_id, result);
+    xfree(call);
+}
+
+static void answer(struct actions *actions, const struct action *action, enum outcome outcome,
+                   const char *reason)
+{
+    struct action_result result = {.outcome = outcome, .poll = POLL_DONE, .reason = reason};
+    actions->fn(actions->context, action->operation_id, &result);
+}
+
+static void capture(struct actions *actions, const struct action *action, int64_t now_ns)
+{
+    AUTO(json_free) struct json *params = NULL;
+    if (action->params_json != NULL)
+        ignore_status(json_parse(view_of(action->params_json), &params, NULL)); /* ours; defaults serve */
+    int64_t around_ns = json_get_int(params, "around_ns", now_ns);
+    captures_plan(actions->captures, action->incident_ref, action->job != NULL ? action->job : "",
+                  around_ns - json_get_int(params, "before_ns", CAPTURE_BEFORE_NS),
+                  around_ns + json_get_int(params, "after_ns", CAPTURE_AFTER_NS));
+    answer(actions, action, OUTCOME_SUCCEEDED, "the window is kept once its end has come");
+}
+
+void actions_run(struct actions *actions, const struct effect *effect, bool may_start, int64_t now_ns)
+{
+    const struct action *action = &effect->action;
+    if (effect->kind == EFFECT_START && !may_start) {
+        answer(actions, action, OUTCOME_CANCELLED, "the intent was taken back before the start");
+    } else if (action->verb == VERB_NOTIFY) {
+        actions->ports.notify(actions->ports.self, action->incident_ref, action->params_json);
+        answer(actions, action, OUTCOME_SUCCEEDED, "told");
+    } else if (action->verb == VERB_CAPTURE) {
+        capture(actions, action, now_ns);
+    } else if (actions->ports.actuator == NULL) {
+        answer(actions, action, OUTCOME_REFUSED, "no actuator is configured (actuator.kind)");
+    } else {
+        struct actuator *actuator = actions->ports.actuator;
+        struct call *call = call_new(actions, action->operation_id);
+        if (effect->kind == EFFECT_POLL)
+            actuator->poll(actuator->self, action, call_done, call);
+        else
+            actuator->start(actuator->self, action, call_done, call);
+    }
+}
