@@ -102,6 +102,15 @@ static double mean_lead(const struct engine *engine, const uint8_t *marks, int r
     return n > 0 ? lead / n : (double)NAN;
 }
 
+double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows)
+{
+    AUTO_FREE uint8_t *marks = mark_replicas(engine, ranks);
+    double late = 0;
+    double lead = mean_lead(engine, marks, rows, &late);
+
+    return isfinite(lead) ? lead * engine->model.busy_ms / engine->model.step_ms : 0;
+}
+
 static void find_gain(const struct engine *engine, const uint8_t *ranks, struct slow_facts *facts)
 {
     AUTO_FREE uint8_t *marks = mark_replicas(engine, ranks);
@@ -216,81 +225,148 @@ bool cause_narrow(const struct engine *engine, struct domain *domain)
     return true;
 }
 
-/* Mean over a rack's groups of (lateness less the latest group of the same replica): 0 where the rack's
- * stage is as late as its replica ever gets. In a 1F1B pipeline a slow stage delays itself and all stages
- * before it by the whole, stages after it by one micro-batch less. */
-static double lag_behind_replica(const struct engine *engine, int32_t rack, int rows)
-{
-    const struct bank *late = &engine->banks[BANK_LATE];
-    const struct model *model = &engine->model;
-    double sum = 0;
-    int n = 0;
-
-    for (int32_t k = 0; k < model->groups; k++) {
-        int32_t d = model->replica_of_group[k];
-        int32_t first = grid_members(engine->grid, CUT_TENSOR, k)[0];
-        double ours = bank_mean(late, k, rows);
-        double latest = ours;
-
-        if (grid_of(engine->grid, CUT_RACK, first) != rack || !isfinite(ours))
-            continue;
-        for (int32_t i = model->replica_start[d]; i < model->replica_start[d + 1]; i++)
-            latest = fmax(latest, bank_mean(late, model->replica_groups[i], rows));
-        sum += ours - latest;
-        n++;
-    }
-    return n > 0 ? sum / n : (double)-INFINITY;
-}
-
 /* The stage most of a rack's ranks are in. */
 static int32_t stage_of_rack(const struct engine *engine, int32_t rack)
 {
     return grid_of(engine->grid, CUT_STAGE, grid_members(engine->grid, CUT_RACK, rack)[0]);
 }
 
-/* Of racks that are suspect as a whole, those that are not merely waiting for another one. */
-static int split_racks(const struct engine *engine, uint8_t *suspects, struct domain *domains, int count)
+/* The group of a replica in a stage; JOB_NONE when there is none or it is not known to be late. */
+static int32_t group_of_stage(const struct model *model, int32_t replica, int32_t stage)
 {
-    int racks = 0;
-    double tolerance = 0;
-    int best = -1;
+    for (int32_t i = model->replica_start[replica]; i < model->replica_start[replica + 1]; i++)
+        if (model->stage_of_group[model->replica_groups[i]] == stage)
+            return model->replica_groups[i];
+    return JOB_NONE;
+}
 
-    while (racks < count && domains[racks].scope == SCOPE_RACK)
-        racks++;
-    if (racks <= 1)
-        return racks;
-    for (int i = 0; i < racks; i++)
-        tolerance = fmin(tolerance, lag_behind_replica(engine, domains[i].index, 32));
-    tolerance = 0.4 * tolerance; /* nearer to the latest than to the least late */
-    for (int i = 0; i < racks; i++)
-        if (lag_behind_replica(engine, domains[i].index, 32) >= tolerance &&
-            (best < 0 || stage_of_rack(engine, domains[i].index) >
-                             stage_of_rack(engine, domains[best].index)))
+/* Mean of the rows [from, to) ago of a group's lateness. */
+static double mean_between(const struct bank *late, int32_t group, int from, int to)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int back = from; back < to && back < CHART_RING; back++) {
+        double value = bank_value(late, group, back);
+        if (isfinite(value)) {
+            sum += value;
+            n++;
+        }
+    }
+    return n > 0 ? sum / n : (double)NAN;
+}
+
+/* How much more lateness one stage gained than another since the onset, over the late replicas, with
+ * the standard error of that mean. Before the onset their difference was their usual one. */
+struct stage_gap {
+    double mean, error;
+    int replicas;
+};
+
+static struct stage_gap gap_between(const struct engine *engine, const uint8_t *late_replicas,
+                                    int32_t stage, int32_t other, int rows)
+{
+    const struct bank *late = &engine->banks[BANK_LATE];
+    struct stage_gap gap = {.error = (double)INFINITY};
+    double sum = 0, squares = 0;
+
+    for (int32_t d = 0; d < engine->model.replicas; d++) {
+        int32_t k = group_of_stage(&engine->model, d, stage);
+        int32_t j = group_of_stage(&engine->model, d, other);
+        if (late_replicas[d] == 0 || k == JOB_NONE || j == JOB_NONE)
+            continue;
+        double now = mean_between(late, k, 0, rows) - mean_between(late, j, 0, rows);
+        double before = mean_between(late, k, rows + 2, CHART_RING) -
+                        mean_between(late, j, rows + 2, CHART_RING);
+        double change = isfinite(before) ? now - before : now;
+        if (!isfinite(change))
+            continue;
+        sum += change;
+        squares += change * change;
+        gap.replicas++;
+    }
+    if (gap.replicas < 3)
+        return gap;
+    gap.mean = sum / gap.replicas;
+    gap.error = sqrt(fmax(squares / gap.replicas - gap.mean * gap.mean, 1e-10) / (gap.replicas - 1));
+    return gap;
+}
+
+/* In a 1F1B pipeline a slow stage delays itself and all stages before it by the whole, the stages after
+ * it by one micro-batch less. So of stages that all look late the guilty one is the last that is late in
+ * full. Two stages are told apart when their gap is significant; when there is none, although one
+ * micro-batch in 64 would have been seen, it is the later stage. Returns 1: `stage` is guilty, -1: `later`
+ * is, 0: cannot be told. */
+static int compare_stages(const struct engine *engine, const uint8_t *late_replicas, int32_t stage,
+                          int32_t later, double level, int rows)
+{
+    static const double SIGNIFICANT = 5, MICRO_BATCHES_MOST = 64;
+    struct stage_gap gap = gap_between(engine, late_replicas, stage, later, rows);
+    double least = level * 2 / 3 / MICRO_BATCHES_MOST;
+
+    if (gap.mean > SIGNIFICANT * gap.error && gap.mean > least)
+        return 1;
+    if (fabs(gap.mean) + 3 * gap.error < least)
+        return -1;
+    return 0;
+}
+
+/* Of racks that are suspect as a whole, the one that the others only wait for; count 0 when nothing
+ * tells. */
+static int split_racks(const struct engine *engine, const uint8_t *late_replicas, double level, int rows,
+                       struct domain *domains, int count)
+{
+    int best = 0;
+
+    for (int i = 1; i < count; i++) {
+        int32_t ours = stage_of_rack(engine, domains[best].index);
+        int32_t theirs = stage_of_rack(engine, domains[i].index);
+        int answer;
+
+        if (ours == theirs)
+            continue;
+        answer = ours < theirs ? compare_stages(engine, late_replicas, ours, theirs, level, rows)
+                               : -compare_stages(engine, late_replicas, theirs, ours, level, rows);
+        if (answer == 0)
+            return 0;
+        if (answer < 0)
             best = i;
+    }
     domains[0] = domains[best];
-    memset(suspects, 0, (size_t)engine->job->world_size);
     return 1;
 }
 
-int cause_split_lanes(const struct engine *engine, uint8_t *suspects, struct domain *domains)
+/* Flags replicas with a suspect rank. */
+static uint8_t *late_replicas_of(const struct engine *engine, const uint8_t *suspects)
+{
+    uint8_t *late = xcalloc((size_t)engine->model.replicas + 1, 1);
+
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (suspects[r] != SUSPECT_NO)
+            late[grid_of(engine->grid, CUT_REPLICA, r)] = 1;
+    return late;
+}
+
+int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
+                      struct domain *domains)
 {
     const struct grid *grid = engine->grid;
-    AUTO_FREE uint8_t *kept = xcalloc((size_t)grid->ranks, 1);
-    int count, racks;
+    AUTO_FREE uint8_t *late = late_replicas_of(engine, suspects);
+    int count = domains_solve(grid, suspects, domains), racks = 0;
 
-    memcpy(kept, suspects, (size_t)grid->ranks);
-    count = domains_solve(grid, suspects, domains);
-    racks = split_racks(engine, kept, domains, count);
-    if (racks > 0)
-        return racks;
+    while (racks < count && domains[racks].scope == SCOPE_RACK)
+        racks++;
+    if (racks == 1)
+        return 1;
+    if (racks > 1)
+        return split_racks(engine, late, level, rows, domains, racks);
     count = 0;
     for (int32_t d = 0; d < engine->model.replicas && count < DOMAINS_MAX; d++) {
-        const int32_t *members = grid_members(grid, CUT_REPLICA, d);
-        int32_t size = grid_size(grid, CUT_REPLICA, d), rank;
+        int32_t rank;
 
-        if (size == 0 || kept[members[0]] == SUSPECT_NO)
+        if (late[d] == 0)
             continue;
-        rank = standing_out(engine, members, size);
+        rank = standing_out(engine, grid_members(grid, CUT_REPLICA, d), grid_size(grid, CUT_REPLICA, d));
         domains[count++] = rank != JOB_NONE
                                ? (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT}
                                : (struct domain){.scope = SCOPE_REPLICA, .index = d, .cut = CUT_REPLICA};

@@ -24,10 +24,15 @@ struct slow_facts {
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
                 const uint8_t *ranks, struct slow_facts *facts);
 
+/* Part of the step that would be won without these ranks, from the last rows. */
+double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows);
+
 /* A tray or group whose members move together: narrows it to the one rank whose SMs stand out. */
 bool cause_narrow(const struct engine *engine, struct domain *domain);
 
-/* Replicas that are late as a whole, with several stages: which rack, tray or rank of them it is. */
-int cause_split_lanes(const struct engine *engine, uint8_t *suspects, struct domain *domains);
+/* Replicas that are late as a whole, with several stages: which rack or rank of them it is. Returns the
+ * number of domains; 0 when more rows are needed to tell. level and rows are the alarm's. */
+int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
+                      struct domain *domains);
 
 #endif

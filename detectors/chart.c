@@ -15,7 +15,7 @@ static const double SPREAD_FLOOR = 0.0005;
 /* A spike is far out of the noise and large in itself. */
 static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
 /* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
-static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 2, SPIKE_ALTERNATIVE = 0.2;
+static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 1.5, SPIKE_ALTERNATIVE = 0.2;
 
 int chart_window(int index)
 {
@@ -117,7 +117,7 @@ static void learn_noise(struct bank *bank, const float *residuals)
             bank->scratch[n++] = residuals[u];
     if (n < 2)
         return;
-    struct robust_spread row = robust_lower_spread(bank->scratch, n);
+    struct robust_spread row = robust_healthy_spread(bank->scratch, n);
     double bound = 3 * fmax(row.spread, SPREAD_FLOOR);
 
     for (int32_t u = 0; u < bank->units; u++) {
@@ -206,11 +206,9 @@ static void push_unit(struct bank *bank, int32_t unit, float residual)
 
 static void count_spike(struct bank *bank, int32_t unit, double residual)
 {
-    double null = fmin(SPIKE_NULL_FACTOR * fmax(bank->spike_rate, SPIKE_RATE_LEAST), 0.5);
-    double other = fmax(SPIKE_ALTERNATIVE, 0.5 * (1 + null));
+    double null = fmin(SPIKE_NULL_FACTOR * fmax(bank->spike_rate, SPIKE_RATE_LEAST), 0.3);
+    double other = fmax(SPIKE_ALTERNATIVE, 3 * null);
 
-    if (null < SPIKE_ALTERNATIVE / 2)
-        other = SPIKE_ALTERNATIVE;
     if (!isfinite(residual))
         return;
     double gain = residual > bank->spike_over ? log(other / null) : log((1 - other) / (1 - null));
@@ -230,7 +228,7 @@ static void test_window(struct bank *bank, int w)
         memset(bank->z[w], 0, (size_t)bank->units * sizeof(float));
         return;
     }
-    struct robust_spread over = robust_lower_spread(bank->scratch, n);
+    struct robust_spread over = robust_healthy_spread(bank->scratch, n);
     double rho = fmin(fmax(bank->rho, 0), 0.95);
     double expected = bank->sigma * sqrt((1 + rho) / (1 - rho) / WINDOW_ROWS[w]);
     double spread = fmax(fmax(over.spread, expected), SPREAD_FLOOR);

@@ -198,12 +198,31 @@ static void tell_work(struct engine *engine)
     (void)engine_open(engine, verdict, NULL);
 }
 
-static bool has_open_slow(const struct engine *engine)
+/* A slow rack moves typical work by itself; a slow rank does not. */
+static bool has_open_rack(const struct engine *engine)
 {
     for (int i = 0; i < engine->open_count; i++)
-        if (engine->open[i]->verdict.kind == VERDICT_SLOW)
+        if (engine->open[i]->verdict.scope == SCOPE_RACK)
             return true;
     return false;
+}
+
+/* What a typical rank works in a step. Pauses of the whole job lengthen the time outside the all-reduce
+ * too; the least of some rows has none of them. */
+static double typical_work(struct engine *engine)
+{
+    struct pace *pace = &engine->pace;
+    double sum = 0, least = (double)INFINITY;
+
+    pace->work[pace->work_rows++ % PACE_LEAST] = (float)engine->model.busy_ms;
+    if (engine->model.has_compute) {
+        for (int32_t s = 0; s < pace->stage_count; s++)
+            sum += (double)engine->model.stage_ms[s];
+        return sum / pace->stage_count;
+    }
+    for (int64_t i = 0; i < PACE_LEAST && i < pace->work_rows; i++)
+        least = fmin(least, (double)pace->work[i]);
+    return least;
 }
 
 static void judge(struct engine *engine)
@@ -228,7 +247,7 @@ static void judge(struct engine *engine)
     }
     if (alarm)
         tell_transfer(engine, groups);
-    else if (is_high(&pace->busy) && !has_open_slow(engine) && engine->pending_rows == 0)
+    else if (is_high(&pace->busy) && !has_open_rack(engine) && engine->pending_rows == 0)
         tell_work(engine);
 }
 
@@ -275,8 +294,8 @@ void pace_row(struct engine *engine, const struct row *row)
             chart_put(chart, (double)model->transfer_ms[g], fmax(least, TRANSFER_RISE * chart->base));
         }
     chart_put(&pace->sm, median_sm(engine, row), (double)INFINITY);
-    if (!has_open_slow(engine))
-        chart_put(&pace->busy, model->busy_ms, fmax(WORK_RISE * pace->busy.base, least));
+    if (!has_open_rack(engine))
+        chart_put(&pace->busy, typical_work(engine), fmax(WORK_RISE * pace->busy.base, least));
     if (model->has_compute)
         for (int32_t s = 0; s < pace->stage_count; s++)
             chart_put(&pace->stage[s], (double)model->stage_ms[s], STAGE_RISE * pace->stage[s].base);

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { PACE_RING = 20, PACE_FIRST = 100 };
+enum { PACE_RING = 20, PACE_FIRST = 100, PACE_LEAST = 5 };
 
 /* One quantity: what is usual, and in which of the last rows it was too high. */
 struct pace_chart {
@@ -25,6 +25,8 @@ struct pace {
     struct pace_chart *stage;  /* by stage */
     int32_t stage_count;
     struct pace_chart busy, step, sm;
+    float work[PACE_LEAST];    /* time outside the all-reduce of the last rows */
+    int64_t work_rows;
     float ring[PACE_RING];     /* step_ms of clean rows */
     int64_t ring_rows;
     float first[PACE_FIRST];   /* of this attempt's first clean rows before any verdict */

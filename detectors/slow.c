@@ -221,7 +221,7 @@ static void measure(const struct engine *engine, const struct alarm *alarm, cons
     facts->rows = rows;
     facts->units = n;
     facts->since_step = bank_step(bank, rows - 1);
-    facts->from_start = engine->rows <= CHART_RING && rows + WARM_UP_ROWS + 2 >= engine->rows;
+    facts->from_start = engine->rows <= CHART_RING && rows + WARM_UP_ROWS + 4 >= engine->rows;
 }
 
 static void put_evidence(const struct engine *engine, struct verdict *verdict, const struct alarm *alarm,
@@ -248,11 +248,11 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict, c
     verdict_add_evidence(verdict, "window_steps", facts->rows);
 }
 
-/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs. */
-static bool is_duty_of_rank0(const struct domain *domain, const struct slow_facts *facts)
+/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs, and of those
+ * who wait for it. */
+static bool is_duty_of_rank0(const uint8_t *ranks, const struct slow_facts *facts)
 {
-    return domain->scope == SCOPE_RANK && domain->index == 0 && facts->level < 0.1 &&
-           facts->cause != CAUSE_GPU;
+    return ranks[0] != 0 && facts->level < 0.1 && (facts->cause != CAUSE_GPU || facts->from_start);
 }
 
 static bool may_evict(const struct engine *engine, const struct domain *domain,
@@ -277,7 +277,7 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
     cause_find(engine, alarm->bank, domain, ranks, &facts);
     facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
     bool told = facts.gain >= engine->params.gain_min_ratio &&
-                facts.level >= engine->params.slow_min_ratio && !is_duty_of_rank0(domain, &facts);
+                facts.level >= engine->params.slow_min_ratio && !is_duty_of_rank0(ranks, &facts);
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
     verdict_set_domain(engine, &verdict, domain->index);
@@ -355,7 +355,9 @@ static void decide(struct engine *engine, const struct alarm *alarm)
 
     flag_joined(engine, alarm);
     if (bank_cut(alarm->bank) == CUT_REPLICA && engine->model.stages > 1)
-        count = cause_split_lanes(engine, engine->flags, domains);
+        count = cause_split_lanes(engine, alarm->level,
+                                  bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
+                                  engine->flags, domains);
     else
         count = domains_solve(engine->grid, engine->flags, domains);
     for (int i = 0; i < count; i++) {
@@ -405,11 +407,20 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
     return level_now(engine, open, rows) < 0.35 * open->level;
 }
 
-/* A verdict that advised nothing, of a fault that has grown since. */
+/* A verdict that advised nothing, of a fault that has grown since; or one that seemed to cost nothing and
+ * does, now that more rows were seen. */
 static bool has_grown(const struct engine *engine, const struct open_verdict *open)
 {
-    return !open->verdict.evict && engine->rows - open->opened_row >= 8 &&
-           level_now(engine, open, 8) > GREW * open->level;
+    int64_t age = engine->rows - open->opened_row;
+
+    if (open->verdict.evict || age < 8)
+        return false;
+    if (level_now(engine, open, 8) > GREW * open->level)
+        return true;
+    return open->verdict.kind == VERDICT_INFO && age % 16 == 0 &&
+           open->verdict.gain < engine->params.gain_min_ratio &&
+           open->level >= engine->params.slow_min_ratio &&
+           cause_gain(engine, open->covers, 32) >= 1.2 * engine->params.gain_min_ratio;
 }
 
 static void clear_open(struct engine *engine)

@@ -74,6 +74,14 @@ double robust_mad(float *values, size_t count, double centre)
     return 1.4826 * robust_median(values, count);
 }
 
+/* Intervals that hold 40 % of the values each, with the normal quantiles of their ends: every one gives
+ * the same centre and spread for normal data; the least spread is of the densest. */
+static const struct { double low, high, z_low, z_high; } INTERVALS[] = {
+    {0.02, 0.42, -2.0537, -0.2019}, {0.10, 0.50, -1.2816, 0},      {0.20, 0.60, -0.8416, 0.2533},
+    {0.30, 0.70, -0.5244, 0.5244},  {0.40, 0.80, -0.2533, 0.8416}, {0.50, 0.90, 0, 1.2816},
+};
+enum { INTERVAL_COUNT = sizeof INTERVALS / sizeof INTERVALS[0], DENSE_LEAST = 12, DENSE_MANY = 64 };
+
 /* The p-quantile, linear between order statistics. */
 static double quantile(float *values, size_t count, double p)
 {
@@ -86,22 +94,35 @@ static double quantile(float *values, size_t count, double p)
     return low + (place - (double)below) * (robust_select(values, count, below + 1) - low);
 }
 
-struct robust_spread robust_lower_spread(float *values, size_t count)
+/* The least of several estimates is too low by about 1.7 / sqrt(n) (found by simulation, n 16 to 512). */
+static struct robust_spread dense_spread(float *values, size_t count)
 {
-    /* z(0.3) = -0.5244 and z(0.1) = -1.2816 of the standard normal. */
-    struct robust_spread result;
+    struct robust_spread best = {.centre = 0, .spread = INFINITY};
 
-    if (count < ROBUST_FEW) {
-        result.centre = robust_median(values, count);
-        result.spread = robust_mad(values, count, result.centre);
-        return result;
+    for (size_t i = 0; i < INTERVAL_COUNT; i++) {
+        double low = quantile(values, count, INTERVALS[i].low);
+        double high = quantile(values, count, INTERVALS[i].high);
+        double spread = (high - low) / (INTERVALS[i].z_high - INTERVALS[i].z_low);
+        if (spread < best.spread) {
+            best.spread = spread;
+            best.centre = low - INTERVALS[i].z_low * spread;
+        }
     }
-    double q30 = quantile(values, count, 0.3);
-    double q10 = quantile(values, count, 0.1);
+    best.spread /= 1 - 1.7 / sqrt((double)count);
+    return best;
+}
 
-    result.spread = (q30 - q10) / (1.2816 - 0.5244);
-    result.centre = q30 + 0.5244 * result.spread;
-    return result;
+struct robust_spread robust_healthy_spread(float *values, size_t count)
+{
+    struct robust_spread dense = {.centre = 0, .spread = INFINITY}, usual;
+
+    if (count >= DENSE_LEAST)
+        dense = dense_spread(values, count);
+    usual.centre = robust_median(values, count);
+    usual.spread = robust_mad(values, count, usual.centre);
+    if (dense.spread < (count >= DENSE_MANY ? 0.7 : 0.5) * usual.spread)
+        return dense;
+    return usual;
 }
 
 double robust_normal_quantile(double upper_tail_probability)

@@ -17,15 +17,14 @@ double robust_median(float *values, size_t count);
  * slow (one rack of two). Permutes values; count >= 1. */
 double robust_reference(float *values, size_t count);
 
-/* Centre and spread of healthy units, estimated from the lower tail alone (points 10 % and 30 %) for the
- * same reason. Exact for normal data; with half of the units slow, centre is one spread too high and
- * spread 1.4 times too large. Below ROBUST_FEW units the plain median and MAD are used. */
-enum { ROBUST_FEW = 12 };
+/* Centre and spread of the healthy units among many, when up to half of them may be shifted to one side
+ * and a quarter to either. Median and MAD, unless the densest 40 % of the values lie much closer
+ * together than MAD says: then these are the healthy ones. Overwrites values; count >= 1. */
 struct robust_spread {
     double centre;
     double spread;
 };
-struct robust_spread robust_lower_spread(float *values, size_t count);
+struct robust_spread robust_healthy_spread(float *values, size_t count);
 
 /* 1.4826 * median(|v - centre|): sigma for normal data. Overwrites values; count >= 1. */
 double robust_mad(float *values, size_t count, double centre);
