@@ -45,22 +45,19 @@ static void put_line(struct screen *screen, const char *name, const char *text)
     size_t indent = label.length;
     size_t column = indent;
     while (*text != '\0') {
-        size_t word = strcspn(text, " ");
-        if (column + word > LINE_WIDTH && column > indent) {
-            AUTO_TEXT newline = {0};
-            text_addf(&newline, "\n%*s", (int)indent, "");
-            put(screen, NULL, newline.bytes);
-            column = indent;
-        }
         AUTO_TEXT piece = {0};
-        text_add_bytes(&piece, text, word);
-        text += word;
-        if (*text == ' ') {
+        size_t word = strcspn(text, " ");
+        if (column > indent && column + 1 + word > LINE_WIDTH) {
+            text_addf(&piece, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
             text_add(&piece, " ");
-            text++;
+            column++;
         }
+        text_add_bytes(&piece, text, word);
         put(screen, NULL, piece.bytes);
-        column += word + 1;
+        column += word;
+        text += word + strspn(text + word, " ");
     }
     put(screen, NULL, "\n");
 }
@@ -80,19 +77,25 @@ static void put_title(struct screen *screen)
     put(screen, NULL, "\n");
 }
 
+/* What stands there when the record names nothing. */
+static const char *nothing_to_wait_for(const struct incident_view *view)
+{
+    if (strcmp(view->phase, "done") == 0)
+        return "nothing: it is over";
+    if (strcmp(view->phase, "cancelled") == 0)
+        return "nothing: it was called off";
+    if (strcmp(view->phase, "escalated") == 0)
+        return "YOU: the robot gave up and will do no more";
+    if (strcmp(view->mode, "observe") == 0)
+        return "nothing: mode observe only records what it would have done";
+    return "nothing: it is at work";
+}
+
 static void put_waiting(struct screen *screen)
 {
     const struct incident_view *view = &screen->view;
     AUTO_TEXT text = {0};
-    if (view->waiting_for == NULL || view->has_ended) {
-        const char *end = strcmp(view->phase, "done") == 0        ? "nothing: the repair is finished"
-                          : strcmp(view->phase, "cancelled") == 0 ? "nothing: it was called off"
-                          : strcmp(view->phase, "escalated") == 0 ? "YOU: the robot gave up and will do no more"
-                                                                  : "nothing: it is at work";
-        text_add(&text, view->waiting_for != NULL ? view->waiting_for : end);
-    } else {
-        text_add(&text, view->waiting_for);
-    }
+    text_add(&text, view->waiting_for != NULL ? view->waiting_for : nothing_to_wait_for(view));
     if (view->deadline_ns > 0 && !view->has_ended) {
         text_add(&text, " (until ");
         cli_add_time(&text, view->deadline_ns);

@@ -59,6 +59,27 @@ TEST(show_is_one_screen_for_somebody_woken_up)
     run_done(&run);
 }
 
+TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
+{
+    static const struct fake_answer others[] = {
+        {"/api/v1/incidents/INC-5", 200, NULL,
+         "{\"ref\":\"INC-5\",\"job\":\"j\",\"kind\":\"hang\",\"scope\":\"job\",\"domain\":\"j\",\"status\":\"open\","
+         "\"phase\":\"escalated\",\"mode\":\"enforce\"}"},
+        {"/api/v1/incidents/INC-6", 200, NULL,
+         "{\"ref\":\"INC-6\",\"job\":\"j\",\"kind\":\"slow\",\"scope\":\"tray\",\"domain\":\"gb-1\",\"status\":\"open\","
+         "\"phase\":\"confirmed\",\"mode\":\"observe\",\"rule\":\"r\",\"policy\":\"p\",\"decisions\":[{\"fsm_rule\":"
+         "\"would-cordon\",\"phase_from\":\"confirmed\",\"phase_to\":\"confirmed\",\"executed\":false}]}"}};
+    struct fake fake = {.answers = others, .count = ARRAY_LEN(others)};
+    struct run escalated = fake_run(&fake, "incidents show INC-5");
+    struct run observed = fake_run(&fake, "incidents show INC-6");
+    CU_ASSERT_PTR_NOT_NULL(strstr(escalated.out, "Waiting for YOU"));
+    CU_ASSERT_PTR_NULL(strstr(escalated.out, "broom approve"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(observed.out, "mode observe only records"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(observed.out, "not executed"));
+    run_done(&escalated);
+    run_done(&observed);
+}
+
 TEST(timeline_mixes_robot_and_people)
 {
     struct fake fake = fake_new();
@@ -112,7 +133,8 @@ TEST(json_is_passed_on_whole_and_options_may_stand_before_the_command)
 
 TESTS(T(incidents_are_a_table_with_the_next_command_below), T(wide_shows_rule_plan_and_what_is_waited_for),
       T(csv_has_exact_times_and_seconds_and_no_words), T(no_incident_leaves_stdout_empty),
-      T(show_is_one_screen_for_somebody_woken_up), T(timeline_mixes_robot_and_people),
+      T(show_is_one_screen_for_somebody_woken_up),
+      T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done), T(timeline_mixes_robot_and_people),
       T(jobs_and_slow_ranks_are_tables), T(status_says_whether_the_robot_acts_and_why_not),
       T(text_from_a_server_cannot_steer_the_terminal),
       T(json_is_passed_on_whole_and_options_may_stand_before_the_command))
