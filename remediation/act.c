@@ -84,12 +84,14 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     action->started_ns = core->now_ns;
     action->state = ACTION_STARTED;
     core->actions_started++;
-    AUTO_TEXT nodes = {0};
-    names_add_sentence(action->nodes.count > 0 ? &action->nodes : &action->spares, 4, &nodes);
+    AUTO_TEXT what = {0};
+    text_add(&what, verb_name(action->verb));
+    text_add(&what, action->nodes.count > 0 ? " " : "");
+    names_add_sentence(&action->nodes, 4, &what);
+    text_add(&what, action->spares.count > 0 ? " -> " : "");
+    names_add_sentence(&action->spares, 4, &what);
     record_action(core, incident, action, planned->reason);
-    record_timeline(core, incident, "action", "broomd", "%s%s%s [%s]", verb_name(action->verb),
-                    nodes.length > 0 ? " " : "", nodes.length > 0 ? nodes.bytes : "",
-                    action->operation_id);
+    record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes, action->operation_id);
     look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
     record_incident(core, incident);
     effect_push_action(core, EFFECT_START, incident, action, planned->reason);

@@ -281,6 +281,8 @@ static void look_repairing(struct remediation *core, struct incident *incident)
         look_dispatch(core, incident, EVENT_RETURNED, "the hardware is ready and uncordoned");
         return;
     }
+    if (incident_running_action(incident) != NULL)
+        return;
     add_nodes(incident, &nodes);
     look_wait_for(incident, "%.200s to be ready and uncordoned by whoever repairs", nodes.bytes);
 }
@@ -424,9 +426,12 @@ static void look_deadline(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
     char reason[SENTENCE_BYTES];
-    snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
-             phase_name(incident->phase), incident->waiting_for[0] != '\0' ? "; waited for " : "",
-             incident->waiting_for);
+    if (incident->phase == PHASE_VALIDATING)
+        text_copy(reason, sizeof reason, "the hardware has stayed ready");
+    else
+        snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
+                 phase_name(incident->phase),
+                 incident->waiting_for[0] != '\0' ? "; waited for " : "", incident->waiting_for);
     act_abandon(core, incident, reason);
     bool goes_on = incident->phase == PHASE_SAVING && step != NULL &&
                    step->on_timeout == ON_TIMEOUT_CONTINUE;

@@ -200,8 +200,8 @@ static void check_plan_use(struct findings *findings, const struct tree_node *ro
     node = node->first;
     for (size_t i = 0; i < policy->plan_count; i++, node = node->next) {
         bool used = false;
-        for (size_t j = 0; j < policy->rule_count; j++)
-            used = used || policy->rules[j].plan == (int)i;
+        for (size_t j = 0; j < policy->rule_count; j++) /* a misspelt plan was reported already */
+            used = used || policy->rules[j].plan == (int)i || policy->rules[j].plan < 0;
         if (!used)
             findings_add(findings, false, "unused-plan", node->key_line, node->key_column,
                          "no rule uses plan '%s'", policy->plans[i].name);

@@ -155,7 +155,8 @@ static uint32_t read_mask(struct findings *findings, const struct tree_node *nod
         if (index >= 0)
             mask |= 1u << index;
     }
-    return mask;
+    /* A list of nothing but mistakes must not read as "any" in the checks that follow. */
+    return mask != 0 ? mask : 1u << 31;
 }
 
 static struct range read_range(struct findings *findings, const struct tree_node *node, double least,
