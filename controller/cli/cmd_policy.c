@@ -1,13 +1,11 @@
 /* `broom policy lint`: what is wrong with policy files, all of it at once, without a server. */
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
+#include "controller/config/policy_files.h"
 #include "controller/config/yaml.h"
 #include "remediation/policy.h"
 
-#include <errno.h>
 #include <string.h>
-
-enum { POLICY_BYTES_MAX = 1 << 20 };
 
 struct lint {
     struct cli *cli;
@@ -15,25 +13,6 @@ struct lint {
     size_t errors, warnings, files;
     struct policy_set *set;      /* the files so far: mistakes across files show in it */
 };
-
-static enum status read_whole(const char *path, struct text *out, struct error *reterr)
-{
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    if (file == NULL)
-        return error_set(reterr, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    char block[8192];
-    size_t got;
-    while ((got = fread(block, 1, sizeof block, file)) > 0 && out->length <= POLICY_BYTES_MAX)
-        text_add_bytes(out, block, got);
-    bool failed = ferror(file) != 0;
-    if (file != stdin)
-        fclose(file);
-    if (failed)
-        return error_set(reterr, ERR_IO, "cannot read '%s'", path);
-    if (out->length > POLICY_BYTES_MAX)
-        return error_set(reterr, ERR_LIMIT, "'%s' is over 1 MiB: that is no policy", path);
-    return OK;
-}
 
 static void print_findings(struct lint *lint, const char *path, const struct findings *findings)
 {
@@ -59,14 +38,14 @@ static bool lint_file(struct lint *lint, const char *path)
     AUTO_TEXT bytes = {0};
     struct error error = {0};
     lint->files++;
-    if (read_whole(path, &bytes, &error) != OK) {
+    if (policy_file_read(path, &bytes, &error) != OK) {
         fprintf(lint->cli->err, "broom policy lint: %s\n", error.message);
         return false;
     }
     struct yaml_document document = {0};
     struct findings findings = {0};
     struct policy *policy = NULL;
-    yaml_parse((struct view){bytes.bytes, bytes.length}, &document, &findings);
+    yaml_parse((struct view){bytes.bytes != NULL ? bytes.bytes : "", bytes.length}, &document, &findings);
     if (findings.errors == 0 && policy_parse(document.root, &findings, &policy) == OK) {
         say_good(lint, path, policy);
         policy_set_add(lint->set, policy);
