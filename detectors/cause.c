@@ -240,13 +240,13 @@ static int32_t group_of_stage(const struct model *model, int32_t replica, int32_
     return JOB_NONE;
 }
 
-/* Mean of the rows [from, to) ago of a group's lateness. */
-static double mean_between(const struct bank *late, int32_t group, int from, int to)
+/* Mean of a group's last values of lateness. */
+static double mean_lateness(const struct bank *late, int32_t group, int rows)
 {
     double sum = 0;
     int n = 0;
 
-    for (int back = from; back < to && back < CHART_RING; back++) {
+    for (int back = 0; back < rows && back < CHART_RING; back++) {
         double value = bank_value(late, group, back);
         if (isfinite(value)) {
             sum += value;
@@ -275,17 +275,15 @@ static struct stage_gap gap_between(const struct engine *engine, const uint8_t *
         int32_t j = group_of_stage(&engine->model, d, other);
         if (late_replicas[d] == 0 || k == JOB_NONE || j == JOB_NONE)
             continue;
-        double now = mean_between(late, k, 0, rows) - mean_between(late, j, 0, rows);
-        double before = mean_between(late, k, rows + 2, CHART_RING) -
-                        mean_between(late, j, rows + 2, CHART_RING);
-        double change = isfinite(before) ? now - before : now;
+        double now = mean_lateness(late, k, rows) - mean_lateness(late, j, rows);
+        double change = now - (double)(engine->late_base[k] - engine->late_base[j]);
         if (!isfinite(change))
             continue;
         sum += change;
         squares += change * change;
         gap.replicas++;
     }
-    if (gap.replicas < 3)
+    if (gap.replicas < 3 || engine->late_rows < rows + 8)
         return gap;
     gap.mean = sum / gap.replicas;
     gap.error = sqrt(fmax(squares / gap.replicas - gap.mean * gap.mean, 1e-10) / (gap.replicas - 1));
@@ -295,12 +293,12 @@ static struct stage_gap gap_between(const struct engine *engine, const uint8_t *
 /* In a 1F1B pipeline a slow stage delays itself and all stages before it by the whole, the stages after
  * it by one micro-batch less. So of stages that all look late the guilty one is the last that is late in
  * full. Two stages are told apart when their gap is significant; when there is none, although one
- * micro-batch in 64 would have been seen, it is the later stage. Returns 1: `stage` is guilty, -1: `later`
+ * micro-batch in 48 would have been seen, it is the later stage. Returns 1: `stage` is guilty, -1: `later`
  * is, 0: cannot be told. */
 static int compare_stages(const struct engine *engine, const uint8_t *late_replicas, int32_t stage,
                           int32_t later, double level, int rows)
 {
-    static const double SIGNIFICANT = 5, MICRO_BATCHES_MOST = 64;
+    static const double SIGNIFICANT = 5, MICRO_BATCHES_MOST = 48;
     struct stage_gap gap = gap_between(engine, late_replicas, stage, later, rows);
     double least = level * 2 / 3 / MICRO_BATCHES_MOST;
 
@@ -347,6 +345,29 @@ static uint8_t *late_replicas_of(const struct engine *engine, const uint8_t *sus
     return late;
 }
 
+/* Drops racks that touch too few of the late replicas: they cannot be why the others are late. */
+static int drop_partial_racks(const struct engine *engine, const uint8_t *late, struct domain *domains,
+                              int count)
+{
+    AUTO_FREE uint8_t *touched = xcalloc((size_t)engine->model.replicas + 1, 1);
+    int kept = 0;
+
+    for (int i = 0; i < count; i++) {
+        int32_t both = 0, all = 0, rack = domains[i].index;
+
+        memset(touched, 0, (size_t)engine->model.replicas + 1);
+        for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, rack); m++)
+            touched[grid_of(engine->grid, CUT_REPLICA, grid_members(engine->grid, CUT_RACK, rack)[m])] = 1;
+        for (int32_t d = 0; d < engine->model.replicas; d++) {
+            all += late[d];
+            both += late[d] && touched[d];
+        }
+        if ((double)both >= DOMAIN_SHARE * all)
+            domains[kept++] = domains[i];
+    }
+    return kept;
+}
+
 int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
                       struct domain *domains)
 {
@@ -356,9 +377,9 @@ int cause_split_lanes(const struct engine *engine, double level, int rows, uint8
 
     while (racks < count && domains[racks].scope == SCOPE_RACK)
         racks++;
-    if (racks == 1)
-        return 1;
-    if (racks > 1)
+    if (racks > 0)
+        racks = drop_partial_racks(engine, late, domains, racks);
+    if (racks > 0)
         return split_racks(engine, late, level, rows, domains, racks);
     count = 0;
     for (int32_t d = 0; d < engine->model.replicas && count < DOMAINS_MAX; d++) {

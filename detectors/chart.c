@@ -78,6 +78,8 @@ void bank_clear(struct bank *bank)
 {
     for (int32_t u = 0; u < bank->units; u++)
         bank_clear_unit(bank, u);
+    for (int w = 0; w < CHART_WINDOWS; w++)
+        bank->usual_centre[w] = (double)NAN;
     bank->pushed = 0;
 }
 
@@ -104,37 +106,55 @@ int64_t bank_step(const struct bank *bank, int back)
     return bank->steps[slot_back(bank, back)];
 }
 
-/* Spread of this row over units, its lag-1 correlation with the row before, and the share of spikes. */
-static void learn_noise(struct bank *bank, const float *residuals)
+/* Spread of the change of all units since `back` rows ago, from its median size. */
+static double change_spread(struct bank *bank, const float *residuals, int back, size_t *ret_count)
 {
     size_t n = 0;
-    int32_t spikes = 0;
-    double products = 0, squares = 0;
-    double weight = bank->pushed < 20 ? 1.0 / (double)(bank->pushed + 1) : 0.05;
-
-    for (int32_t u = 0; u < bank->units; u++)
-        if (isfinite(residuals[u]))
-            bank->scratch[n++] = residuals[u];
-    if (n < 2)
-        return;
-    struct robust_spread row = robust_healthy_spread(bank->scratch, n);
-    double bound = 3 * fmax(row.spread, SPREAD_FLOOR);
 
     for (int32_t u = 0; u < bank->units; u++) {
-        double now = (double)residuals[u] - row.centre;
-        double before = bank_value(bank, u, 0);
-        if (!isfinite(now))
-            continue;
-        spikes += now > bank->spike_over;
-        if (!isfinite(before) || fabs(now) > bound || fabs(before - row.centre) > bound)
-            continue;
-        products += now * (before - row.centre);
-        squares += now * now;
+        double change = (double)residuals[u] - bank_value(bank, u, back);
+        if (isfinite(change))
+            bank->scratch[n++] = (float)fabs(change);
     }
-    bank->sigma += weight * (fmax(row.spread, SPREAD_FLOOR) - bank->sigma);
-    if (squares > 0)
-        bank->rho += weight * (products / squares - bank->rho);
-    bank->spike_rate += 0.02 * ((double)spikes / (double)n - bank->spike_rate);
+    *ret_count = n;
+    return n > 0 ? 1.4826 * robust_median(bank->scratch, n) : 0;
+}
+
+/* Jumps up by more than spike_over, as a part of all changes: how often units spike, whatever their
+ * levels are. */
+static double jump_share(const struct bank *bank, const float *residuals)
+{
+    int32_t jumps = 0, all = 0;
+
+    for (int32_t u = 0; u < bank->units; u++) {
+        double change = (double)residuals[u] - bank_value(bank, u, 0);
+        if (!isfinite(change))
+            continue;
+        all++;
+        jumps += change > bank->spike_over;
+    }
+    return all > 0 ? (double)jumps / all : 0;
+}
+
+/* Noise from how units change, which no lasting difference between them enters: with lag-1 correlation
+ * rho the change over one row has variance 2 sigma^2 (1 - rho), over two rows 2 sigma^2 (1 - rho^2). */
+static void learn_noise(struct bank *bank, const float *residuals)
+{
+    double weight = bank->pushed < 20 ? 1.0 / (double)(bank->pushed + 1) : 0.05;
+    size_t n = 0;
+
+    if (bank->pushed < 2)
+        return;
+    double one = change_spread(bank, residuals, 0, &n), two = change_spread(bank, residuals, 1, &n);
+    if (n < 2)
+        return;
+    bank->spike_rate += 0.02 * (jump_share(bank, residuals) - bank->spike_rate);
+    bank->near_step += weight * (one * one - bank->near_step);
+    bank->near_two += weight * (two * two - bank->near_two);
+    if (bank->near_step <= 0)
+        return;
+    bank->rho = fmin(fmax(bank->near_two / bank->near_step - 1, 0), 0.95);
+    bank->sigma = fmax(sqrt(bank->near_step / (2 * (1 - bank->rho))), SPREAD_FLOOR);
     bank->spike_over = fmax(SPIKE_LEAST, SPIKE_SIGMAS * bank->sigma);
 }
 
@@ -215,6 +235,19 @@ static void count_spike(struct bank *bank, int32_t unit, double residual)
     bank->spikes[unit] = (float)fmax(0, (double)bank->spikes[unit] + gain);
 }
 
+/* The centre that units are held against. When more than half of them move up at once the middle moves
+ * with them: then what it was before stands for the healthy ones. */
+static double held_centre(struct bank *bank, int w, struct robust_spread over)
+{
+    double *usual = &bank->usual_centre[w];
+
+    if (!isfinite(*usual))
+        *usual = over.centre;
+    if (over.centre - *usual < 2 * over.spread + SPREAD_FLOOR)
+        *usual += 0.1 * (over.centre - *usual);
+    return over.centre - *usual < 4 * over.spread + SPREAD_FLOOR ? over.centre : *usual;
+}
+
 /* Scores of all units in one window. */
 static void test_window(struct bank *bank, int w)
 {
@@ -229,17 +262,17 @@ static void test_window(struct bank *bank, int w)
         return;
     }
     struct robust_spread over = robust_healthy_spread(bank->scratch, n);
-    double rho = fmin(fmax(bank->rho, 0), 0.95);
-    double expected = bank->sigma * sqrt((1 + rho) / (1 - rho) / WINDOW_ROWS[w]);
+    double expected = bank->sigma * sqrt((1 + bank->rho) / (1 - bank->rho) / WINDOW_ROWS[w]);
     double spread = fmax(fmax(over.spread, expected), SPREAD_FLOOR);
 
+    over.spread = spread;
     /* A spread that was measured on few units is itself uncertain. */
     spread *= 1 + 4.0 / (double)n;
-    bank->centre[w] = over.centre;
+    bank->centre[w] = held_centre(bank, w, over);
     bank->spread[w] = spread;
     for (int32_t u = 0; u < bank->units; u++) {
         double mean = (double)bank->sum[w][u] / bank->have[w][u];
-        bank->z[w][u] = bank->have[w][u] >= enough ? (float)((mean - over.centre) / spread) : 0;
+        bank->z[w][u] = bank->have[w][u] >= enough ? (float)((mean - bank->centre[w]) / spread) : 0;
     }
 }
 

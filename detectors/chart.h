@@ -27,10 +27,12 @@ struct bank {
     float *z[CHART_WINDOWS];   /* by unit: score when the window was last tested */
     float *spikes;             /* by unit: rate CUSUM, nats */
     double centre[CHART_WINDOWS];
+    double usual_centre[CHART_WINDOWS]; /* what the centre was before most units moved; NAN unknown */
     double spread[CHART_WINDOWS];
     double clip;               /* residuals are held inside +-clip */
-    double sigma;              /* spread of one step's residuals over units, smoothed */
-    double rho;                /* their lag-1 correlation, smoothed */
+    double near_step, near_two; /* squared spread of a unit's change over one and over two rows, smoothed */
+    double sigma;              /* spread of one residual around its unit's level, from these two */
+    double rho;                /* its lag-1 correlation, from these two */
     double spike_rate;         /* share of residuals beyond spike_over, smoothed */
     double spike_over;         /* what counts as far out */
     float *scratch;            /* units */

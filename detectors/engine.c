@@ -13,6 +13,8 @@
 
 /* A time so far ahead of all others is believed when a second rank brings it too. */
 static const int64_t AHEAD_NS = 600 * SECOND;
+/* A group whose lateness moved by more than this part of the work is no longer what it was. */
+static const double LATE_TOLERANCE = 0.015;
 /* A restart without a word: this part of the ranks reports steps from before the last closed one. */
 static const double BACK_SHARE = 0.25;
 
@@ -54,6 +56,13 @@ static void set_thresholds(struct engine *engine)
     engine->nats_alarm = -log(chance);
 }
 
+static void forget_lateness(struct engine *engine)
+{
+    for (int32_t k = 0; k < engine->model.groups; k++)
+        engine->late_fast[k] = engine->late_base[k] = NAN;
+    engine->late_rows = 0;
+}
+
 static void init_banks(struct engine *engine)
 {
     const struct model *model = &engine->model;
@@ -64,6 +73,9 @@ static void init_banks(struct engine *engine)
     bank_init(&engine->banks[BANK_LANE], model->replicas);
     bank_init(&engine->banks[BANK_LATE_LANE], model->replicas);
     bank_init(&engine->banks[BANK_LATE], model->groups);
+    engine->late_fast = xcalloc((size_t)model->groups + 1, sizeof(float));
+    engine->late_base = xcalloc((size_t)model->groups + 1, sizeof(float));
+    forget_lateness(engine);
 }
 
 static void build(struct engine *engine)
@@ -78,6 +90,8 @@ static void unbuild(struct engine *engine)
 {
     for (int b = 0; b < BANK_COUNT; b++)
         bank_done(&engine->banks[b]);
+    xfree(engine->late_fast);
+    xfree(engine->late_base);
     pace_done(&engine->pace);
     model_done(&engine->model);
     grid_free(engine->grid);
@@ -145,6 +159,7 @@ static void restart(struct engine *engine, int64_t time_ns)
     steps_restart(engine->steps);
     for (int b = 0; b < BANK_COUNT; b++)
         bank_clear(&engine->banks[b]);
+    forget_lateness(engine);
     gauges_restart(&engine->gauges);
     liveness_restart(&engine->live);
     numeric_restart(&engine->numeric);
@@ -214,8 +229,13 @@ static void fill_banks(struct engine *engine, int64_t step)
     } else if (model->has_allreduce) {
         bank_push(&engine->banks[BANK_LATE_LANE], step, model->late_lane);
     }
-    if (model->has_allreduce)
-        bank_store(&engine->banks[BANK_LATE], step, model->late);
+    if (!model->has_allreduce)
+        return;
+    bank_store(&engine->banks[BANK_LATE], step, model->late);
+    for (int32_t k = 0; k < model->groups; k++)
+        gauges_follow(&engine->late_fast[k], &engine->late_base[k], model->late[k], engine->late_rows,
+                      LATE_TOLERANCE);
+    engine->late_rows++;
 }
 
 static void close_row(struct engine *engine, const struct row *row)

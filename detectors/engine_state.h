@@ -51,6 +51,8 @@ struct engine {
     struct bank banks[BANK_COUNT];
     struct gauges gauges;
     struct recent recent;
+    float *late_fast, *late_base; /* by tensor group: lateness now and as it was */
+    int64_t late_rows;
     struct numeric numeric;
     struct pace pace;
     struct liveness live;
@@ -76,6 +78,7 @@ struct engine {
     int pending_rows;          /* rows until a pending alarm is decided; 0: none */
     enum bank_kind pending_bank;
     int32_t pending_unit;
+    int pending_extended;      /* times that the wait was made longer */
 
     struct open_verdict *open[OPEN_MAX];
     int open_count;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { LEARN_ROWS = 20 };
 static const double FAST_WEIGHT = 0.15, BASE_WEIGHT = 0.02;
 
 static float *unknown(int32_t count)
@@ -51,7 +52,7 @@ void gauges_restart(struct gauges *gauges)
     gauges->rows = 0;
 }
 
-static void follow(float *fast, float *base, float value, int64_t rows, double tolerance)
+void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance)
 {
     if (!isfinite(value))
         return;
@@ -61,8 +62,13 @@ static void follow(float *fast, float *base, float value, int64_t rows, double t
     }
     double early = 1.0 / (double)(rows + 1);
     *fast += (float)(fmax(FAST_WEIGHT, early) * (double)(value - *fast));
-    if (rows < 20 || fabs((double)(*fast - *base)) <= tolerance * fmax(fabs((double)*base), 0.05))
+    if (rows < LEARN_ROWS || fabs((double)(*fast - *base)) <= tolerance)
         *base += (float)(fmax(BASE_WEIGHT, early) * (double)(value - *base));
+}
+
+static void follow(float *fast, float *base, float value, int64_t rows, double part)
+{
+    gauges_follow(fast, base, value, rows, isfinite(*base) ? part * fmax(fabs((double)*base), 0.05) : 0);
 }
 
 void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms)

@@ -20,6 +20,10 @@ void gauges_done(struct gauges *gauges);
 void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms);
 void gauges_restart(struct gauges *gauges);
 
+/* The same of any series of units: fast follows at once, base stands still while they differ by more than
+ * tolerance (absolute). rows counts values so far. */
+void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance);
+
 /* How much busier its SMs are than they were, against its peers (0.05: 5 %); NAN when unknown. Of a
  * rank that was slow from the start the past says nothing: then against the peers alone. */
 double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past);

@@ -214,7 +214,7 @@ static void arrivals(struct model *model, const struct grid *grid, const struct 
 
         model->transfer_ms[g] = n > 0 ? (float)robust_select(model->scratch, n, 0) : NAN;
         if (n > 0)
-            most = robust_select(model->scratch, n, (n - 1) - (size_t)(0.35 * (double)(n - 1)));
+            most = robust_select(model->scratch, n, (n - 1) - (size_t)(0.2 * (double)(n - 1)));
         for (int32_t i = 0; i < grid_size(grid, CUT_DATA, g); i++)
             late[members[i]] = n > 1 ? (float)((most - (double)allreduce[members[i]]) / model->busy_ms)
                                      : NAN;

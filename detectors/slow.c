@@ -17,9 +17,12 @@ static const double LEVEL_LEAST = 0.02;
 /* A shift is no shift when less than this part of its window's values lie above a third of it: in a short
  * window one spike makes a mean. */
 static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
+/* When more units than this moved it is the job's matter, and no unit's. */
+static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
-enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16 };
+enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16,
+       RACK_FILLING = 3, EXTENSIONS = 6, EXTENSION_ROWS = 4 };
 
 struct alarm {
     enum bank_kind bank;
@@ -143,16 +146,18 @@ static bool find_alarm(const struct engine *engine, enum bank_kind kind, struct 
     return found;
 }
 
-/* Flags all ranks of units that moved with the alarm. */
-static void flag_joined(struct engine *engine, const struct alarm *alarm)
+/* Flags all ranks of units that moved with the alarm; returns which part of the units that is. */
+static double flag_joined(struct engine *engine, const struct alarm *alarm)
 {
     enum cut cut = bank_cut(alarm->bank);
+    int32_t units = engine->banks[alarm->bank].units, joined = 0;
 
     memset(engine->flags, 0, (size_t)engine->job->world_size);
-    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
+    for (int32_t u = 0; u < units; u++) {
         if ((u != alarm->unit && !is_joined(engine, alarm, u)) ||
             is_unit_covered(engine, alarm->bank, u))
             continue;
+        joined++;
         if (cut == CUT_COUNT) {
             engine->flags[u] = SUSPECT_ALONE;
             continue;
@@ -160,8 +165,8 @@ static void flag_joined(struct engine *engine, const struct alarm *alarm)
         for (int32_t i = 0; i < grid_size(engine->grid, cut, u); i++)
             engine->flags[grid_members(engine->grid, cut, u)[i]] = SUSPECT_TOGETHER;
     }
+    return (double)joined / units;
 }
-
 
 /* The bank's units that lie in the domain and moved. */
 static void collect_units(const struct engine *engine, struct open_verdict *open,
@@ -346,20 +351,51 @@ static bool has_alarm(const struct engine *engine, const struct alarm *alarm, co
     return false;
 }
 
+/* Several trays of a rack at once, though not yet enough of them for the rack: their neighbours are about
+ * to follow, so a few more rows are waited for. */
+static bool is_rack_filling(const struct engine *engine, const struct domain *domains, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t in_rack = 0, rack;
+
+        if (domains[i].scope != SCOPE_RANK && domains[i].scope != SCOPE_TRAY)
+            continue;
+        rack = domains[i].scope == SCOPE_RANK ? grid_of(engine->grid, CUT_RACK, domains[i].index)
+                                              : grid_rack_of_tray(engine->grid, domains[i].index);
+        for (int j = 0; j < count && rack != JOB_NONE; j++)
+            in_rack += (domains[j].scope == SCOPE_RANK &&
+                        grid_of(engine->grid, CUT_RACK, domains[j].index) == rack) ||
+                       (domains[j].scope == SCOPE_TRAY &&
+                        grid_rack_of_tray(engine->grid, domains[j].index) == rack);
+        if (in_rack >= RACK_FILLING)
+            return true;
+    }
+    return false;
+}
+
 /* Domains of the ranks that are flagged; lanes with several stages are told apart by cause_find_lane. */
 static void decide(struct engine *engine, const struct alarm *alarm)
 {
     struct domain domains[DOMAINS_MAX];
     AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+    double share;
     int count;
 
-    flag_joined(engine, alarm);
+    share = flag_joined(engine, alarm);
     if (bank_cut(alarm->bank) == CUT_REPLICA && engine->model.stages > 1)
         count = cause_split_lanes(engine, alarm->level,
                                   bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
                                   engine->flags, domains);
     else
         count = domains_solve(engine->grid, engine->flags, domains);
+    if (share > MOST_SHARE)
+        return;
+    if (engine->pending_extended < EXTENSIONS && is_rack_filling(engine, domains, count)) {
+        engine->pending_extended++;
+        engine->pending_rows = EXTENSION_ROWS;
+        return;
+    }
+    engine->pending_extended = 0;
     for (int i = 0; i < count; i++) {
         struct domain domain = domains[i];
         domain_ranks(engine, &domain, ranks);
@@ -462,6 +498,7 @@ static void settle(struct engine *engine, const struct alarm *strongest)
         engine->pending_bank = strongest->bank;
         engine->pending_unit = strongest->unit;
         engine->pending_rows = 1 + settle_rows(strongest);
+        engine->pending_extended = 0;
     }
     if (--engine->pending_rows == 0) {
         if (is_alarm(engine, engine->pending_bank, engine->pending_unit, &still) &&

@@ -64,7 +64,7 @@ double robust_median(float *values, size_t count)
 
 double robust_reference(float *values, size_t count)
 {
-    return robust_select(values, count, (size_t)(0.35 * (double)(count - 1)));
+    return robust_select(values, count, (size_t)(0.2 * (double)(count - 1)));
 }
 
 double robust_mad(float *values, size_t count, double centre)

@@ -12,9 +12,9 @@ double robust_select(float *values, size_t count, size_t index);
 /* Median; the mean of the two middle values when count is even. Permutes values; count >= 1. */
 double robust_median(float *values, size_t count);
 
-/* The reference that a unit is held against: the point that 35 % of its peers lie below. Faults only
- * ever slow a unit down, so a low point still describes the healthy ones when half of the peers are
- * slow (one rack of two). Permutes values; count >= 1. */
+/* The reference that a unit is held against: the point that 20 % of its peers lie below. Faults only
+ * ever slow a unit down, so a low point still describes the healthy ones when most of the peers are
+ * slow (a rack that is two thirds of a stage). Permutes values; count >= 1. */
 double robust_reference(float *values, size_t count);
 
 /* Centre and spread of the healthy units among many, when up to half of them may be shifted to one side
