@@ -152,7 +152,9 @@ static int say_no_answer(struct cli *cli, const struct error *error)
               "BROOM_SERVER\n", cli->err);
     if (error->status == ERR_TIMEOUT)
         fputs("what was asked may have been done: look with 'broom status'\n", cli->err);
-    return error->status == ERR_TIMEOUT ? EXIT_UNREACHABLE : status_exit_code(error->status);
+    if (error->status == ERR_TIMEOUT)
+        return EXIT_UNREACHABLE;
+    return error->status == ERR_INVALID ? EXIT_USAGE : status_exit_code(error->status);
 }
 
 static int say_refusal(struct cli *cli, int code, const char *body)
