@@ -339,7 +339,7 @@ static const char *take_rank_sample(struct jobs *jobs, const struct sample *samp
 }
 
 /* Gauges and events name a host or a rack, not a job. */
-static const char *take_host_sample(struct jobs *jobs, const struct sample *sample, int64_t now_ns)
+static const char *take_host_sample(struct jobs *jobs, const struct sample *sample)
 {
     AUTO_FREE char *host = xstrndup(sample->host.bytes, sample->host.length);
     AUTO_FREE char *rack = xstrndup(sample->rack.bytes, sample->rack.length);
@@ -359,7 +359,7 @@ static const char *take_host_sample(struct jobs *jobs, const struct sample *samp
 const char *jobs_take(struct jobs *jobs, const struct sample *sample, int64_t now_ns)
 {
     bool names_host = sample->measurement == MEASUREMENT_GPU || sample->measurement == MEASUREMENT_EVENT;
-    return names_host ? take_host_sample(jobs, sample, now_ns) : take_rank_sample(jobs, sample, now_ns);
+    return names_host ? take_host_sample(jobs, sample) : take_rank_sample(jobs, sample, now_ns);
 }
 
 void jobs_learn_world(struct jobs *jobs, const struct world *world)

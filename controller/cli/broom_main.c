@@ -5,7 +5,7 @@
 #include "controller/cli/cmd_detect.h"
 #include "controller/cli/commands.h"
 #include "controller/rehearse/cmd_rehearse.h"
-#include "controller/replay.h"
+#include "controller/cli/cmd_replay.h"
 
 #include <string.h>
 

@@ -20,6 +20,11 @@ void zstd_writer_add(struct zstd_writer *writer, struct view plain, struct text 
 void zstd_writer_flush(struct zstd_writer *writer, struct text *out);
 void zstd_writer_end(struct zstd_writer *writer, struct text *out);  /* ends the frame */
 
+/* One frame at once. zstd_unpack: ERR_INVALID not one whole frame, ERR_LIMIT over limit_bytes. Append to out. */
+MUST_CHECK enum status zstd_pack(struct view plain, int level, struct text *out, struct error *reterr);
+MUST_CHECK enum status zstd_unpack(struct view packed, size_t limit_bytes, struct text *out,
+                                   struct error *reterr);
+
 /* Reads a file of lines, plain, .gz or .zst by its first bytes; "-" is stdin. */
 struct line_reader;
 MUST_CHECK enum status line_reader_open(const char *path, struct line_reader **ret_reader,
