@@ -388,10 +388,10 @@ static void advance(struct http_connection *connection)
 
 void http_connection_answer(struct http_connection *connection, struct view head, struct view body)
 {
+    send_bytes(connection, head);
+    send_bytes(connection, body); /* before the request is freed: an echo lends its own body */
     http_request_free(TAKE(connection->request));
     release(connection);
-    send_bytes(connection, head);
-    send_bytes(connection, body);
     if (!connection->keep_alive) {
         start_linger(connection);
         return;

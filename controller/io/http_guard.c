@@ -13,9 +13,21 @@ static struct http_refusal refuse(int code, const char *reason)
     return (struct http_refusal){.code = code, .reason = reason};
 }
 
+static bool is_token_byte(char byte)
+{
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9'))
+        return true;
+    return byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL;
+}
+
 size_t http_head_find_end(struct view bytes, size_t *scanned, struct http_refusal *ret_refusal)
 {
     *ret_refusal = ACCEPTED;
+    /* Whoever speaks TLS or nonsense to this port is told at once, not when the deadline comes. */
+    if (bytes.length > 0 && !is_token_byte(bytes.bytes[0])) {
+        *ret_refusal = refuse(400, "this is not HTTP");
+        return 0;
+    }
     for (size_t i = *scanned; i < bytes.length; i++) {
         if (bytes.bytes[i] != '\n')
             continue;
@@ -23,19 +35,11 @@ size_t http_head_find_end(struct view bytes, size_t *scanned, struct http_refusa
             *ret_refusal = refuse(400, "a line ends without a carriage return");
             return 0;
         }
-        bool is_blank = i == 1 || (i >= 3 && bytes.bytes[i - 2] == '\n');
-        if (is_blank)
+        if (i >= 2 && bytes.bytes[i - 2] == '\n')
             return i + 1;
     }
     *scanned = bytes.length;
     return 0;
-}
-
-static bool is_token_byte(char byte)
-{
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9'))
-        return true;
-    return byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL;
 }
 
 static bool is_token(struct view text)

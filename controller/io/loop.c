@@ -70,6 +70,8 @@ void loop_free(struct loop *loop)
     if (loop == NULL)
         return;
     run_deferred(loop);
+    /* libevent ends freed buffers in a pass of the loop; nothing of ours is left to be called in it. */
+    event_base_loop(loop->base, EVLOOP_NONBLOCK);
     event_base_free(loop->base);
     xfree(loop->deferred);
     xfree(loop);

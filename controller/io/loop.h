@@ -20,6 +20,7 @@ typedef void loop_fn(void *context);
 typedef void loop_signal_fn(void *context, int signal);
 
 struct loop *loop_new(void);
+/* After everything that lives on it. */
 void loop_free(struct loop *loop);
 DEFINE_AUTO(struct loop, loop_free)
 struct event_base *loop_base(struct loop *loop);
