@@ -8,8 +8,10 @@
 #include <math.h>
 #include <string.h>
 
-/* SM activity differs by about one per cent between neighbours and days: less than this is no change. */
-static const double SM_CHANGED = 0.012;
+/* A GPU that needs a part more time for the same work keeps its SMs busy while its peers wait: their
+ * activity rises by about half of that part. At least so much of it must show, within bounds: activity
+ * differs by about one per cent between neighbours and days, and a third more is plain in any case. */
+static const double SM_PART = 0.3, SM_LEAST = 0.012, SM_PLAIN = 0.1;
 /* A rank stands out of its tensor group when its SMs are this much busier than the next busy one's. */
 static const double SM_STANDS_OUT = 0.03;
 /* Memory used from which the allocator has to search and to retry. */
@@ -125,19 +127,24 @@ static void find_gain(const struct engine *engine, const uint8_t *ranks, struct 
         facts->gain = facts->level / (1 + facts->level) * share;
 }
 
+static bool is_sm_busier(const struct slow_facts *facts)
+{
+    return facts->sm_shift > fmin(fmax(SM_PART * facts->level, SM_LEAST), SM_PLAIN);
+}
+
 /* Slow in its own work: busy SMs say the GPU, starved ones the host. */
 static enum cause cause_of_compute(const struct engine *engine, const struct domain *domain,
                                    const struct slow_facts *facts)
 {
-    bool wide = domain->scope == SCOPE_RACK || domain->scope == SCOPE_GROUP;
+    bool wide = domain->scope == SCOPE_RACK;
 
     if (!isfinite(facts->sm_shift))
         return CAUSE_UNKNOWN;
-    if (facts->sm_shift > SM_CHANGED)
+    if (is_sm_busier(facts))
         return CAUSE_GPU;
     /* Inclusive compute holds the waits inside tensor groups: a whole rack whose SMs do no more than
      * before is slow on its links. */
-    if (wide && engine->job->compute != COMPUTE_KERNEL && facts->sm_shift > -SM_CHANGED * 3)
+    if (wide && engine->job->compute != COMPUTE_KERNEL && facts->sm_shift > -3 * SM_LEAST)
         return CAUSE_NVLINK;
     return CAUSE_HOST;
 }
@@ -152,15 +159,13 @@ static enum cause cause_outside_compute(const struct engine *engine, const struc
 
     if (isfinite(data) && data - before > facts->level * engine->model.busy_ms / 3)
         return CAUSE_DATA;
-    if (isfinite(facts->sm_shift) && facts->sm_shift > SM_CHANGED && !engine->model.has_compute)
+    if (is_sm_busier(facts) && !engine->model.has_compute)
         return CAUSE_GPU;
     if (domain->scope == SCOPE_RACK || domain->scope == SCOPE_GROUP)
-        return CAUSE_NVLINK;
-    if (domain->scope == SCOPE_REPLICA)
-        return CAUSE_UNKNOWN;
+        return domain->scope == SCOPE_RACK || engine->model.has_compute ? CAUSE_NVLINK : CAUSE_HOST;
     if (engine->job->size[DIMENSION_TP] > 1 && engine->model.has_compute)
         return CAUSE_NVLINK;
-    return CAUSE_HOST;
+    return isfinite(facts->sm_shift) ? CAUSE_HOST : CAUSE_UNKNOWN;
 }
 
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
@@ -171,7 +176,8 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
 
     facts->sm = mean_of(gauges->sm_fast, ranks, count);
     facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start,
-                                  domain->scope == SCOPE_TRAY && engine->job->compute != COMPUTE_KERNEL);
+                                  domain->scope != SCOPE_RACK &&
+                                      (engine->job->compute != COMPUTE_KERNEL || !engine->model.has_compute));
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
     if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)

@@ -103,9 +103,34 @@ static int solve_together(const struct grid *grid, uint8_t *suspects, struct dom
     return count;
 }
 
+static bool spans_racks(const struct grid *grid, int32_t stage)
+{
+    int32_t first = grid_of(grid, CUT_RACK, grid_members(grid, CUT_STAGE, stage)[0]);
+
+    for (int32_t i = 0; i < grid_size(grid, CUT_STAGE, stage); i++)
+        if (grid_of(grid, CUT_RACK, grid_members(grid, CUT_STAGE, stage)[i]) != first)
+            return true;
+    return false;
+}
+
+/* A whole stage that is more than one rack: its work changed, no hardware is that wide. */
+static int solve_stages(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+{
+    for (int32_t s = 0; s < grid->cut[CUT_STAGE].count && grid->cut[CUT_STAGE].count > 1; s++) {
+        int32_t size = grid_size(grid, CUT_STAGE, s);
+
+        if (size == 0 || (double)count_suspects(grid, CUT_STAGE, s, suspects) < 0.9 * size ||
+            !spans_racks(grid, s))
+            continue;
+        count = add(domains, count, SCOPE_STAGE, s, CUT_STAGE);
+        explain(grid, CUT_STAGE, s, suspects);
+    }
+    return count;
+}
+
 int domains_solve(const struct grid *grid, uint8_t *suspects, struct domain *domains)
 {
-    int count = 0;
+    int count = solve_stages(grid, suspects, domains, 0);
     int32_t racks = grid->cut[CUT_RACK].count;
 
     count = solve_cut(grid, CUT_RACK, SCOPE_RACK, 2, suspects, domains, count);

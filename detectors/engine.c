@@ -160,6 +160,7 @@ static void restart(struct engine *engine, int64_t time_ns)
     for (int b = 0; b < BANK_COUNT; b++)
         bank_clear(&engine->banks[b]);
     forget_lateness(engine);
+    model_restart(&engine->model);
     gauges_restart(&engine->gauges);
     liveness_restart(&engine->live);
     numeric_restart(&engine->numeric);
@@ -248,8 +249,8 @@ static void close_row(struct engine *engine, const struct row *row)
         engine->attempt_first_step = row->step;
     if (engine->restart_pending)
         clear_old_verdicts(engine);
-    model_row(&engine->model, engine->grid, row);
     judged = engine->rows >= WARM_UP_ROWS && row->step > engine->masked_until_step;
+    model_row(&engine->model, engine->grid, row, judged);
     engine->rows++;
     pace_row(engine, row);
     numeric_row(engine, row);

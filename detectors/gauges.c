@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { LEARN_ROWS = 20 };
-static const double FAST_WEIGHT = 0.15, BASE_WEIGHT = 0.02;
+static const double FAST_WEIGHT = 0.15, MEMORY_WEIGHT = 0.4, BASE_WEIGHT = 0.02;
 
 static float *unknown(int32_t count)
 {
@@ -52,7 +52,8 @@ void gauges_restart(struct gauges *gauges)
     gauges->rows = 0;
 }
 
-void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance)
+static void follow_weighted(float *fast, float *base, float value, int64_t rows, double tolerance,
+                            double weight)
 {
     if (!isfinite(value))
         return;
@@ -61,22 +62,33 @@ void gauges_follow(float *fast, float *base, float value, int64_t rows, double t
         return;
     }
     double early = 1.0 / (double)(rows + 1);
-    *fast += (float)(fmax(FAST_WEIGHT, early) * (double)(value - *fast));
+    *fast += (float)(fmax(weight, early) * (double)(value - *fast));
     if (rows < LEARN_ROWS || fabs((double)(*fast - *base)) <= tolerance)
         *base += (float)(fmax(BASE_WEIGHT, early) * (double)(value - *base));
 }
 
-static void follow(float *fast, float *base, float value, int64_t rows, double part)
+void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance)
 {
-    gauges_follow(fast, base, value, rows, isfinite(*base) ? part * fmax(fabs((double)*base), 0.05) : 0);
+    follow_weighted(fast, base, value, rows, tolerance, FAST_WEIGHT);
+}
+
+/* part: tolerance as a part of the base. */
+static void follow(float *fast, float *base, float value, int64_t rows, double part, double weight)
+{
+    double tolerance = isfinite(*base) ? part * fmax(fabs((double)*base), 0.05) : 0;
+
+    follow_weighted(fast, base, value, rows, tolerance, weight);
 }
 
 void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms)
 {
     for (int32_t r = 0; r < gauges->ranks; r++) {
-        follow(&gauges->sm_fast[r], &gauges->sm_base[r], sm_ratio[r], gauges->rows, 0.025);
-        follow(&gauges->mem_fast[r], &gauges->mem_base[r], mem[r], gauges->rows, 0.03);
-        follow(&gauges->data_fast[r], &gauges->data_base[r], data_ms[r], gauges->rows, 0.5);
+        follow(&gauges->sm_fast[r], &gauges->sm_base[r], sm_ratio[r], gauges->rows, 0.025,
+               FAST_WEIGHT);
+        follow(&gauges->mem_fast[r], &gauges->mem_base[r], mem[r], gauges->rows, 0.03,
+               MEMORY_WEIGHT);
+        follow(&gauges->data_fast[r], &gauges->data_base[r], data_ms[r], gauges->rows, 0.5,
+               FAST_WEIGHT);
     }
     gauges->rows++;
 }

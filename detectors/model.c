@@ -52,6 +52,8 @@ void model_init(struct model *model, const struct grid *grid)
     model->lane = floats(model->replicas);
     model->transfer_ms = floats(model->data_groups);
     model->stage_ms = floats(model->stages);
+    model->stage_usual = floats(model->stages);
+    model->stage_sm = floats(model->stages);
     model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->stage_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     for (int32_t k = 0; k < model->groups; k++) {
@@ -69,7 +71,7 @@ void model_done(struct model *model)
 {
     float *all[] = {model->ratio, model->own,  model->sm,        model->outside, model->scratch,
                     model->group, model->late, model->work,      model->lane,    model->transfer_ms,
-                    model->stage_ms, model->group_ratio, model->late_lane};
+                    model->stage_ms, model->stage_usual, model->stage_sm, model->group_ratio, model->late_lane};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
@@ -106,24 +108,50 @@ static size_t gather_all(struct model *model, const float *values, int32_t count
     return n;
 }
 
-/* out[rank] = value / reference of its stage; returns how many are finite. */
-static int32_t over_stage(struct model *model, const struct grid *grid, const float *values, float *out,
-                          float *ret_reference)
+/* Reference over each stage's ranks; returns how many values are finite. */
+static int32_t stage_references(struct model *model, const struct grid *grid, const float *values,
+                                float *ret_reference)
 {
     int32_t finite = 0;
 
     for (int32_t s = 0; s < model->stages; s++) {
         size_t n = gather(model, grid, CUT_STAGE, s, values);
-        double reference = n > 0 ? robust_reference(model->scratch, n) : (double)NAN;
-        const int32_t *members = grid_members(grid, CUT_STAGE, s);
-
         finite += (int32_t)n;
-        if (ret_reference != NULL)
-            ret_reference[s] = (float)reference;
-        for (int32_t i = 0; i < grid_size(grid, CUT_STAGE, s); i++)
-            out[members[i]] = reference > 0 ? (float)((double)values[members[i]] / reference) : NAN;
+        ret_reference[s] = n > 0 ? (float)robust_reference(model->scratch, n) : NAN;
     }
     return finite;
+}
+
+static void over_stage(const struct model *model, const struct grid *grid, const float *values,
+                       const float *reference, float *out)
+{
+    for (int32_t r = 0; r < model->ranks; r++) {
+        float of = reference[grid_of(grid, CUT_STAGE, r)];
+        out[r] = of > 0 ? values[r] / of : NAN;
+    }
+}
+
+/* The usual references follow the row's as long as they agree with them. */
+static void follow_usual(struct model *model)
+{
+    static const double WEIGHT = 0.02, AGREES = 0.02;
+    double early = 1.0 / (double)(model->usual_rows + 1);
+
+    for (int32_t s = 0; s < model->stages; s++) {
+        double now = (double)model->stage_ms[s], usual = (double)model->stage_usual[s];
+        if (!(now > 0))
+            continue;
+        if (model->usual_rows == 0 || !(usual > 0))
+            model->stage_usual[s] = (float)now;
+        else if (model->usual_rows < 20 || fabs(now / usual - 1) < AGREES)
+            model->stage_usual[s] += (float)(fmax(WEIGHT, early) * (now - usual));
+    }
+    model->usual_rows++;
+}
+
+void model_restart(struct model *model)
+{
+    model->usual_rows = 0;
 }
 
 /* The middle of the others: each value is held against a reference that it has no part in. Sorts by
@@ -162,10 +190,16 @@ static void peers_subtract(const struct peers *peers, float *out)
 }
 
 /* ratio, own and group_ratio from compute times. */
-static void own_work(struct model *model, const struct grid *grid, const struct row *row)
+static void own_work(struct model *model, const struct grid *grid, const struct row *row, bool learn)
 {
-    int32_t finite = over_stage(model, grid, row->values[STREAM_COMPUTE], model->ratio, model->stage_ms);
+    const float *compute = row->values[STREAM_COMPUTE];
+    int32_t finite = stage_references(model, grid, compute, model->stage_ms);
 
+    if (learn && finite > 1)
+        follow_usual(model);
+    over_stage(model, grid, compute,
+               model->stages > 1 && model->usual_rows > 0 ? model->stage_usual : model->stage_ms,
+               model->ratio);
     model->has_compute = (double)finite >= QUORUM * model->ranks && finite > 1;
     for (int32_t r = 0; r < model->ranks; r++)
         model->ratio[r] -= 1;
@@ -264,7 +298,7 @@ static void outside_compute(struct model *model, const struct grid *grid, const 
     }
 }
 
-void model_row(struct model *model, const struct grid *grid, const struct row *row)
+void model_row(struct model *model, const struct grid *grid, const struct row *row, bool learn)
 {
     const float *step = row->values[STREAM_STEP_MS], *allreduce = row->values[STREAM_ALLREDUCE];
     size_t n = gather_all(model, step, model->ranks);
@@ -278,11 +312,12 @@ void model_row(struct model *model, const struct grid *grid, const struct row *r
     model->busy_ms = model->has_allreduce ? robust_median(model->scratch, n) : model->step_ms;
     if (!(model->busy_ms > 0))
         model->busy_ms = model->step_ms;
-    own_work(model, grid, row);
+    own_work(model, grid, row, learn);
     share_work(model);
     if (model->has_allreduce)
         arrivals(model, grid, row);
     if (model->has_allreduce && model->has_compute)
         outside_compute(model, grid, row);
-    over_stage(model, grid, row->values[STREAM_SM], model->sm, NULL);
+    (void)stage_references(model, grid, row->values[STREAM_SM], model->stage_sm);
+    over_stage(model, grid, row->values[STREAM_SM], model->stage_sm, model->sm);
 }

@@ -2,7 +2,8 @@
  * compute against replicas of the same job. Everything is a fraction of the work, so that a shift of
  * 0.1 is "10 % slower" in every bank.
  *
- *   r[rank]    = compute / reference of its stage - 1
+ *   r[rank]    = compute / reference of its stage - 1 (with several stages: over the stage's usual reference,
+ *                since the work that varies from row to row leaves in `group` anyway)
  *   own[rank]  = r - median of its tensor peers          (they do identical work)
  *   work[d]    = reference over the groups of replica d  (all stages see the same micro-batches)
  *   group[k]   = r of group k - median of its replica's other groups (pp = 1: r of group k alone)
@@ -29,7 +30,10 @@ struct model {
     float *late_lane;          /* by replica: mean of its groups */
     float *lane;               /* by replica */
     float *transfer_ms;        /* by data group: least all-reduce time, the last one's own transfer */
-    float *stage_ms;           /* by stage: reference compute */
+    float *stage_ms;           /* by stage: reference compute of this row */
+    float *stage_usual;        /* by stage: the same, slow mean; stands still while the row's differs */
+    float *stage_sm;           /* by stage: reference SM activity */
+    int64_t usual_rows;
     float *sm;                 /* by rank: sm over its stage's reference */
     float *scratch, *outside, *group_ratio;
     int32_t *replica_of_group; /* and the stage, from the group's first rank */
@@ -40,6 +44,9 @@ struct model {
 
 void model_init(struct model *model, const struct grid *grid);
 void model_done(struct model *model);
-void model_row(struct model *model, const struct grid *grid, const struct row *row);
+/* learn: the row is a usual one, so the slow means may follow it. */
+void model_row(struct model *model, const struct grid *grid, const struct row *row, bool learn);
+/* Forgets the slow means: a new attempt. */
+void model_restart(struct model *model);
 
 #endif

@@ -282,7 +282,8 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
     cause_find(engine, alarm->bank, domain, ranks, &facts);
     facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
     bool told = facts.gain >= engine->params.gain_min_ratio &&
-                facts.level >= engine->params.slow_min_ratio && !is_duty_of_rank0(ranks, &facts);
+                facts.level >= engine->params.slow_min_ratio &&
+                domain->scope != SCOPE_STAGE && !is_duty_of_rank0(ranks, &facts);
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
     verdict_set_domain(engine, &verdict, domain->index);
