@@ -129,6 +129,9 @@ static void find_gain(const struct engine *engine, const uint8_t *ranks, struct 
 
 static bool is_sm_busier(const struct slow_facts *facts)
 {
+    /* The whole job waits for a slow stage, and with it the stage's own pipeline: little of it shows. */
+    if (facts->whole_stage)
+        return facts->sm_shift > SM_LEAST;
     return facts->sm_shift > fmin(fmax(SM_PART * facts->level, SM_LEAST), SM_PLAIN);
 }
 
@@ -168,6 +171,20 @@ static enum cause cause_outside_compute(const struct engine *engine, const struc
     return isfinite(facts->sm_shift) ? CAUSE_HOST : CAUSE_UNKNOWN;
 }
 
+/* The stage that the domain is most of; JOB_NONE when it is most of none. Of such a domain the stage's
+ * reference says nothing, since it moved along. */
+static int32_t stage_moved_along(const struct engine *engine, const uint8_t *ranks)
+{
+    for (int32_t s = 0; s < engine->model.stages; s++) {
+        int32_t inside = 0, size = grid_size(engine->grid, CUT_STAGE, s);
+        for (int32_t i = 0; i < size; i++)
+            inside += ranks[grid_members(engine->grid, CUT_STAGE, s)[i]] != 0;
+        if (5 * inside > 4 * size)
+            return s;
+    }
+    return JOB_NONE;
+}
+
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
                 const uint8_t *ranks, struct slow_facts *facts)
 {
@@ -178,6 +195,10 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
     facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start,
                                   domain->scope != SCOPE_RACK &&
                                       (engine->job->compute != COMPUTE_KERNEL || !engine->model.has_compute));
+    int32_t stage = stage_moved_along(engine, ranks);
+    facts->whole_stage = stage != JOB_NONE;
+    if (facts->whole_stage)
+        facts->sm_shift = engine->pace.stage_sm[stage].recent / engine->pace.stage_sm[stage].base - 1;
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
     if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)

@@ -14,6 +14,7 @@ struct slow_facts {
     int units;
     int64_t since_step;
     bool from_start;           /* slow since the attempt began: its past is no peer */
+    bool whole_stage;          /* the domain is all there is of a stage */
     enum cause cause;
     double gain;
     double lateness_ms;        /* how much later than the others it reaches the all-reduce */

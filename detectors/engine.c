@@ -83,7 +83,6 @@ static void build(struct engine *engine)
     engine->grid = grid_new(engine->job);
     model_init(&engine->model, engine->grid);
     init_banks(engine);
-    pace_init(&engine->pace, engine->grid);
 }
 
 static void unbuild(struct engine *engine)
@@ -92,7 +91,6 @@ static void unbuild(struct engine *engine)
         bank_done(&engine->banks[b]);
     xfree(engine->late_fast);
     xfree(engine->late_base);
-    pace_done(&engine->pace);
     model_done(&engine->model);
     grid_free(engine->grid);
 }
@@ -119,6 +117,7 @@ struct engine *engine_new(const struct job *job, const struct engine_params *par
             engine->recent.values[k][r] = NAN;
     }
     build(engine);
+    pace_init(&engine->pace, engine->grid);
     set_thresholds(engine);
     return engine;
 }
@@ -133,6 +132,7 @@ void engine_free(struct engine *engine)
         verdict_done(&engine->queue[engine->queue_first + i]);
     xfree(engine->queue);
     unbuild(engine);
+    pace_done(&engine->pace);
     hardware_done(&engine->hardware);
     liveness_done(&engine->live);
     gauges_done(&engine->gauges);
@@ -168,13 +168,16 @@ static void restart(struct engine *engine, int64_t time_ns)
     engine->restart_pending = true;
 }
 
-/* Verdicts of an attempt that is over: a restarted job that steps is not hung, and a slow one that is
- * still slow will be found again, on whatever hardware it has now. */
+/* Verdicts of an attempt that is over: a restarted job that steps is not hung; a slow one stays open as
+ * long as its hardware is in the job, under whatever rank. */
 static void clear_old_verdicts(struct engine *engine)
 {
     engine->restart_pending = false;
-    for (int i = engine->open_count - 1; i >= 0; i--)
-        engine_close(engine, i, engine->open[i]->verdict.kind != VERDICT_INFO);
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        struct open_verdict *open = engine->open[i];
+        if (open->bank == BANK_COUNT || !slow_rebind(engine, open))
+            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+    }
     for (int32_t t = 0; t < engine->hardware.tray_count; t++)
         engine->hardware.trays[t] = (struct suspicion){0};
     for (int32_t k = 0; k < engine->hardware.rack_count; k++)
@@ -460,6 +463,12 @@ static void refresh_grid(struct engine *engine)
     engine->grid_stale = false;
     unbuild(engine);
     build(engine);
+    /* The job's own past outlives its moves, not a new cut. */
+    if (engine->pace.transfer_count != engine->grid->cut[CUT_DATA].count ||
+        engine->pace.stage_count != engine->grid->cut[CUT_STAGE].count) {
+        pace_done(&engine->pace);
+        pace_init(&engine->pace, engine->grid);
+    }
 }
 
 static bool is_ours(struct engine *engine, const struct sample *sample)

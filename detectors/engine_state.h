@@ -24,6 +24,8 @@ enum bank_kind { BANK_OWN = 0, BANK_GROUP, BANK_WORK, BANK_LANE, BANK_LATE_LANE,
 struct open_verdict {
     struct verdict verdict;
     uint8_t *covers;           /* by rank: this verdict explains it */
+    struct job_rank *seats;    /* where the covered ranks sat: what is suspect is the hardware */
+    int32_t seat_count;
     enum bank_kind bank;       /* slow: the bank whose units raised it */
     int32_t *units;
     int32_t unit_count;
@@ -101,6 +103,9 @@ bool engine_is_covered(const struct engine *engine, int32_t rank);
 
 /* One concern a file; each is called at its own place of engine.c. */
 void slow_row(struct engine *engine);
+/* After a restart: an open slow verdict follows its GPUs to the ranks that sit there now; false when none
+ * of its trays holds a rank of the job any more. */
+bool slow_rebind(struct engine *engine, struct open_verdict *open);
 void pace_row(struct engine *engine, const struct row *row);
 void numeric_row(struct engine *engine, const struct row *row);
 void liveness_check(struct engine *engine);

@@ -10,8 +10,8 @@
 
 enum { WATCHED_ROWS = 30, HIGH_ROWS = 24, JOIN_ROWS = 15, LOW_ROWS = 4, BASE_ROWS = 16 };
 static const double BASE_WEIGHT = 0.02, FAST_WEIGHT = 0.2, SPREADS = 4;
-/* Least rise: of a transfer against itself, of typical work, of one stage's work. */
-static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025, STAGE_RISE = 0.03;
+/* Least rise: of a transfer against itself, of typical work. */
+static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
 
 static void chart_init(struct pace_chart *chart)
 {
@@ -24,11 +24,11 @@ void pace_init(struct pace *pace, const struct grid *grid)
     pace->transfer_count = grid->cut[CUT_DATA].count;
     pace->stage_count = grid->cut[CUT_STAGE].count;
     pace->transfer = xcalloc((size_t)pace->transfer_count, sizeof *pace->transfer);
-    pace->stage = xcalloc((size_t)pace->stage_count, sizeof *pace->stage);
+    pace->stage_sm = xcalloc((size_t)pace->stage_count, sizeof *pace->stage_sm);
     for (int32_t i = 0; i < pace->transfer_count; i++)
         chart_init(&pace->transfer[i]);
     for (int32_t i = 0; i < pace->stage_count; i++)
-        chart_init(&pace->stage[i]);
+        chart_init(&pace->stage_sm[i]);
     chart_init(&pace->busy);
     chart_init(&pace->step);
     chart_init(&pace->sm);
@@ -38,7 +38,7 @@ void pace_init(struct pace *pace, const struct grid *grid)
 void pace_done(struct pace *pace)
 {
     xfree(pace->transfer);
-    xfree(pace->stage);
+    xfree(pace->stage_sm);
     memset(pace, 0, sizeof *pace);
 }
 
@@ -46,8 +46,6 @@ void pace_restart(struct pace *pace)
 {
     for (int32_t i = 0; i < pace->transfer_count; i++)
         pace->transfer[i].high = 0;
-    for (int32_t i = 0; i < pace->stage_count; i++)
-        pace->stage[i].high = 0;
     pace->busy.high = 0;
     pace->ring_rows = 0;
     pace->first_count = 0;
@@ -264,15 +262,22 @@ static void remember_step(struct engine *engine, double step_ms)
     }
 }
 
-/* Median SM activity over all ranks, not relative to anybody. */
+/* Median SM activity over all ranks, not relative to anybody: the most of some rows, since pauses of the
+ * whole job lower it. */
 static double median_sm(struct engine *engine, const struct row *row)
 {
+    struct pace *pace = &engine->pace;
     size_t n = 0;
+    double most = (double)NAN;
 
     for (int32_t r = 0; r < engine->job->world_size; r++)
         if (isfinite(row->values[STREAM_SM][r]))
             engine->model.scratch[n++] = row->values[STREAM_SM][r];
-    return n > 0 ? robust_median(engine->model.scratch, n) : (double)NAN;
+    pace->sms[pace->sm_rows++ % PACE_LEAST] = n > 0 ? (float)robust_median(engine->model.scratch, n) : NAN;
+    for (int64_t i = 0; i < PACE_LEAST && i < pace->sm_rows; i++)
+        if (!((double)pace->sms[i] <= most))
+            most = (double)pace->sms[i];
+    return most;
 }
 
 void pace_row(struct engine *engine, const struct row *row)
@@ -296,8 +301,7 @@ void pace_row(struct engine *engine, const struct row *row)
     chart_put(&pace->sm, median_sm(engine, row), (double)INFINITY);
     if (!has_open_rack(engine))
         chart_put(&pace->busy, typical_work(engine), fmax(WORK_RISE * pace->busy.base, least));
-    if (model->has_compute)
-        for (int32_t s = 0; s < pace->stage_count; s++)
-            chart_put(&pace->stage[s], (double)model->stage_ms[s], STAGE_RISE * pace->stage[s].base);
+    for (int32_t s = 0; s < pace->stage_count; s++)
+        chart_put(&pace->stage_sm[s], (double)model->stage_sm[s], (double)INFINITY);
     judge(engine);
 }

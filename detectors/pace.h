@@ -1,5 +1,5 @@
-/* The job against its own past: transfer times of each data-parallel group (rails, fabric), the work of
- * a typical rank, and each stage's work.
+/* The job against its own past: transfer times of each data-parallel group (rails, fabric), and the
+ * work of a typical rank.
  */
 #ifndef BROOM_DETECTORS_PACE_H
 #define BROOM_DETECTORS_PACE_H
@@ -22,11 +22,13 @@ struct pace_chart {
 struct pace {
     struct pace_chart *transfer; /* by data group */
     int32_t transfer_count;
-    struct pace_chart *stage;  /* by stage */
+    struct pace_chart *stage_sm; /* by stage: SM activity of its reference rank */
     int32_t stage_count;
     struct pace_chart busy, step, sm;
     float work[PACE_LEAST];    /* time outside the all-reduce of the last rows */
     int64_t work_rows;
+    float sms[PACE_LEAST];     /* median SM activity of the last rows */
+    int64_t sm_rows;
     float ring[PACE_RING];     /* step_ms of clean rows */
     int64_t ring_rows;
     float first[PACE_FIRST];   /* of this attempt's first clean rows before any verdict */

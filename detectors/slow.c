@@ -409,6 +409,41 @@ static void decide(struct engine *engine, const struct alarm *alarm)
     }
 }
 
+static bool is_seat_of(const struct open_verdict *open, const struct job_rank *seat)
+{
+    for (int32_t i = 0; i < open->seat_count; i++)
+        if (open->seats[i].tray == seat->tray && open->seats[i].gpu == seat->gpu)
+            return true;
+    return false;
+}
+
+bool slow_rebind(struct engine *engine, struct open_verdict *open)
+{
+    enum cut cut = bank_cut(open->bank);
+    int32_t held = 0;
+
+    if (open->verdict.kind == VERDICT_INFO)
+        return false;
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        const struct job_rank *seat = &engine->job->ranks[r];
+        open->covers[r] = seat->tray != JOB_NONE && is_seat_of(open, seat);
+        held += open->covers[r];
+    }
+    open->unit_count = 0;
+    xfree(open->units);
+    open->units = xcalloc((size_t)engine->banks[open->bank].units + 1, sizeof *open->units);
+    for (int32_t u = 0; u < engine->banks[open->bank].units; u++) {
+        bool inside = cut == CUT_COUNT && open->covers[u] != 0;
+        for (int32_t i = 0; cut != CUT_COUNT && !inside && i < grid_size(engine->grid, cut, u); i++)
+            inside = open->covers[grid_members(engine->grid, cut, u)[i]] != 0;
+        if (inside)
+            open->units[open->unit_count++] = u;
+    }
+    open->opened_row = WARM_UP_ROWS + LEARN_ROWS;
+    open->quiet_rows = 0;
+    return held > 0;
+}
+
 /* Mean shift of the verdict's units over the last rows; NAN when nothing came. */
 static double level_now(const struct engine *engine, const struct open_verdict *open, int rows)
 {
@@ -433,7 +468,7 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
     double needed = pow(3 * bank->sigma / (0.35 * fmax(open->level, 0.01)), 2);
     int rows = (int)fmin(fmax(needed, 8), CHART_RING);
 
-    if (engine->rows - open->opened_row < 4)
+    if (engine->rows < open->opened_row + 4)
         return false;
     if (open->by_rate) {
         for (int32_t i = 0; i < open->unit_count; i++)

@@ -69,6 +69,7 @@ static void open_free(struct open_verdict *open)
 {
     verdict_done(&open->verdict);
     xfree(open->covers);
+    xfree(open->seats);
     xfree(open->units);
     xfree(open);
 }
@@ -83,6 +84,14 @@ struct open_verdict *engine_find_open(const struct engine *engine, enum scope sc
     return NULL;
 }
 
+static void remember_seats(const struct engine *engine, struct open_verdict *open)
+{
+    open->seats = xcalloc((size_t)engine->job->world_size, sizeof *open->seats);
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (open->covers[r] != 0)
+            open->seats[open->seat_count++] = engine->job->ranks[r];
+}
+
 struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, const uint8_t *covers)
 {
     struct open_verdict *open;
@@ -94,6 +103,7 @@ struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, 
     open->covers = xcalloc((size_t)engine->job->world_size, 1);
     if (covers != NULL)
         memcpy(open->covers, covers, (size_t)engine->job->world_size);
+    remember_seats(engine, open);
     open->opened_row = engine->rows;
     open->bank = BANK_COUNT;
     engine->open[engine->open_count++] = open;
