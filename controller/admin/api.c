@@ -443,6 +443,10 @@ static void run_put_job(struct call *call)
     struct error error = {0};
     bool created = false;
     const struct api_backend *backend = &call->api->backend;
+    if (!auth_allows(call->identity, PERMISSION_INGEST, call->name)) {
+        reply_error(call->api, call->request, ERR_DENIED, 0, "this identity speaks for another job");
+        return;
+    }
     enum status status = backend->put_job(backend->self, call->name, http_request_body(call->request),
                                           call->identity, &created, &error);
     if (status != OK) {

@@ -50,6 +50,7 @@ struct api_command {
 
 enum api_read { API_INCIDENTS = 0, API_INCIDENT, API_TIMELINE, API_EXPORT, API_READ_COUNT };
 
+/* Strings are lent for the call. */
 struct api_query {
     enum api_read read;
     const char *incident_ref;  /* API_INCIDENTS: NULL */

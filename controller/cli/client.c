@@ -168,6 +168,9 @@ static int say_refusal(struct cli *cli, int code, const char *body)
     say(cli, message);
     if (code == 401)
         fputs("give a token with --token-file, or use the Unix socket on the host of broomd\n", cli->err);
+    if (code == 403)
+        fputs("commands need a proven name: the Unix socket on the host of broomd (--server unix:PATH), or a "
+              "token with the role operator (--token-file)\n", cli->err);
     return exit_of_http(code);
 }
 

@@ -27,14 +27,15 @@ static enum status close_file(FILE *file, enum status status, struct error *rete
 }
 
 /* Written beside its place and moved there: what stands under the name is always whole. */
-static enum status write_archive(const struct json *answer, const char *path, struct error *reterr)
+static enum status write_archive(const struct json *answer, const char *path, struct text *problems,
+                                 struct error *reterr)
 {
     AUTO_TEXT part = {0};
     text_addf(&part, "%s.part", path);
     FILE *file = fopen(part.bytes, "wb");
     if (file == NULL)
         return error_set(reterr, ERR_IO, "cannot write '%s': %s", part.bytes, strerror(errno));
-    enum status status = close_file(file, export_write(answer, write_block, file, reterr), reterr);
+    enum status status = close_file(file, export_write(answer, write_block, file, problems, reterr), reterr);
     if (status == OK && rename(part.bytes, path) != 0)
         status = error_set(reterr, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     if (status != OK)
@@ -93,8 +94,13 @@ static int cmd_export_verify(struct cli *cli, int argc, char **argv)
 static int write_export(struct cli *cli, const char *ref, const char *out_file, const struct json *root)
 {
     struct error error = {0};
-    enum status status = strcmp(out_file, "-") == 0 ? export_write(root, write_block, cli->out, &error)
-                                                    : write_archive(root, out_file, &error);
+    AUTO_TEXT problems = {0};
+    enum status status = strcmp(out_file, "-") == 0
+                             ? export_write(root, write_block, cli->out, &problems, &error)
+                             : write_archive(root, out_file, &problems, &error);
+    AUTO_TEXT clean = {0};
+    cli_add_clean(&clean, problems.bytes != NULL ? problems.bytes : "");
+    fputs(clean.bytes != NULL ? clean.bytes : "", cli->err);
     if (status != OK) {
         fprintf(cli->err, "broom export: %s\n", error.message);
         return EXIT_FAILED;

@@ -31,6 +31,7 @@ struct bundle {
     struct job *job;             /* NULL when its document is missing */
     const char *plots[8];
     size_t plot_count;
+    struct text *problems;
 };
 
 static enum status put_entry(struct bundle *bundle, const char *name, const struct text *bytes, struct error *reterr)
@@ -235,7 +236,8 @@ static enum status put_words(struct bundle *bundle, struct error *reterr)
     AUTO_TEXT report = {0};
     AUTO_TEXT timeline = {0};
     report_write_readme(bundle->folder, &readme);
-    report_write(bundle->answer, bundle->plots, bundle->plot_count, &report);
+    report_write(bundle->answer, bundle->plots, bundle->plot_count,
+                 bundle->problems->length > 0 ? bundle->problems->bytes : "", &report);
     text_addf(&timeline, "# Timeline of %s\n\n", bundle->folder);
     report_write_timeline(json_get(bundle->answer, "timeline"), &timeline);
     TRY(put_file(bundle, "README.txt", &readme, reterr));
@@ -291,16 +293,18 @@ static enum status put_all(struct bundle *bundle, struct error *reterr)
     return bundle->sink(bundle->context, (struct view){end.bytes, end.length}, reterr);
 }
 
-/* The document of the job's own time; a bundle is worth having without it. */
-static struct job *parse_job(const struct json *answer)
+/* The document of the job's own time; without it plots take all ranks for peers. */
+static struct job *parse_job(const struct json *answer, struct text *problems)
 {
     struct job *job = NULL;
+    struct error error = {0};
     AUTO_TEXT document = {0};
     const struct json *json = job_document(answer);
     if (json_kind(json) != JSON_OBJECT)
         return NULL;
     cli_add_json(&document, json);
-    ignore_status(job_file_parse((struct view){document.bytes, document.length}, &job, NULL));
+    if (job_file_parse((struct view){document.bytes, document.length}, &job, &error) != OK)
+        text_addf(problems, "the layout of the job could not be read: %s\n", error.message);
     return job;
 }
 
@@ -362,7 +366,8 @@ static enum status put_in_order(const struct json *answer, struct json **ret_ord
     return json_parse((struct view){text.bytes, text.length}, ret_ordered, reterr);
 }
 
-enum status export_write(const struct json *answer, export_sink_fn *sink, void *context, struct error *reterr)
+enum status export_write(const struct json *answer, export_sink_fn *sink, void *context, struct text *problems,
+                         struct error *reterr)
 {
     const struct json *incident = json_get(answer, "incident");
     if (json_kind(incident) != JSON_OBJECT || strncmp(json_get_string(incident, "ref", ""), "INC-", 4) != 0)
@@ -371,16 +376,14 @@ enum status export_write(const struct json *answer, export_sink_fn *sink, void *
     TRY(put_in_order(answer, &ordered, reterr));
     incident = json_get(ordered, "incident");
     struct bundle bundle = {.answer = ordered, .view = incident_view_of(incident), .sink = sink, .context = context,
-                            .mtime_s = json_get_int(incident, "time_ns", 0) / 1000000000};
+                            .problems = problems, .mtime_s = json_get_int(incident, "time_ns", 0) / 1000000000};
     text_copy(bundle.folder, sizeof bundle.folder, bundle.view.ref);
     bundle.list = json_writer(&bundle.files);
     json_open_array(&bundle.list);
-    enum status status = raw_metrics_load(json_get(answer, "raw_windows"), &bundle.raw, reterr);
-    if (status == OK) {
-        bundle.job = parse_job(ordered);
-        status = put_all(&bundle, reterr);
-        raw_metrics_done(&bundle.raw);
-    }
+    bundle.raw = raw_metrics_load(json_get(answer, "raw_windows"), problems);
+    bundle.job = parse_job(ordered, problems);
+    enum status status = put_all(&bundle, reterr);
+    raw_metrics_done(&bundle.raw);
     job_free(bundle.job);
     text_done(&bundle.sums);
     text_done(&bundle.files);

@@ -18,9 +18,10 @@
 /* Takes the next bytes of the archive; what it fails with ends the export. */
 typedef enum status export_sink_fn(void *context, struct view bytes, struct error *reterr);
 
-/* answer: what GET /api/v1/incidents/{ref}/export gives. */
+/* answer: what GET /api/v1/incidents/{ref}/export gives. What of it cannot be read is left out; `problems` gets a
+ * line for each, and so does the report. */
 MUST_CHECK enum status export_write(const struct json *answer, export_sink_fn *sink, void *context,
-                                    struct error *reterr);
+                                    struct text *problems, struct error *reterr);
 
 struct export_check {
     size_t files;

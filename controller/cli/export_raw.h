@@ -26,9 +26,9 @@ struct raw_metrics {
     size_t capacity;
 };
 
-/* From the raw_window records of an export; several windows of one metric become one. */
-MUST_CHECK enum status raw_metrics_load(const struct json *windows, struct raw_metrics *ret_metrics,
-                                        struct error *reterr);
+/* From the raw_window records of an export; several windows of one metric become one. What cannot be read is
+ * left out, and a line of `problems` says why. The caller calls raw_metrics_done. */
+struct raw_metrics raw_metrics_load(const struct json *windows, struct text *problems);
 void raw_metrics_done(struct raw_metrics *metrics);
 const struct raw_metric *raw_metrics_find(const struct raw_metrics *metrics, const char *name);
 void raw_metric_add(struct raw_metric *metric, struct raw_point point);

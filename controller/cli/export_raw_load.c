@@ -1,9 +1,9 @@
 /* raw_window records -> points. */
 #include "controller/cli/export_raw.h"
 
-#include "controller/base/mem.h"
+#include "controller/io/compress.h"
+#include "controller/series/raw_window.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,22 +18,32 @@ static struct raw_metric *find_or_add(struct raw_metrics *metrics, const char *n
     return metric;
 }
 
-static enum status add_window(struct raw_metric *metric, const struct json *window, struct error *reterr)
+static enum status unpack(const struct json *window, struct raw_window *ret_window, struct error *reterr)
 {
-    const struct json *points = json_get(window, "points");
-    if (json_kind(points) != JSON_ARRAY)
-        return error_set(reterr, ERR_INVALID, "raw window of '%s': unknown encoding '%s'", metric->name,
-                         json_get_string(window, "encoding", ""));
-    for (const struct json *row = json_first(points); row != NULL; row = json_next(row)) {
-        struct raw_point point = {.time_ns = json_int(json_first(row), 0)};
-        const struct json *item = json_next(json_first(row));
-        point.step = json_int(item, 0);
-        item = json_next(item);
-        point.rank = (int32_t)json_int(item, 0);
-        point.value = json_number(json_next(item), NAN);
-        raw_metric_add(metric, point);
+    AUTO_TEXT packed = {0};
+    AUTO_TEXT plain = {0};
+    const char *encoding = json_get_string(window, "encoding", "");
+    if (strcmp(encoding, "zstd-columns") != 0)
+        return error_set(reterr, ERR_INVALID, "unknown encoding '%s'", encoding);
+    if (!base64_decode(view_of(json_get_string(window, "data", "")), &packed))
+        return error_set(reterr, ERR_INVALID, "data is not base64");
+    TRY(zstd_unpack((struct view){packed.bytes, packed.length}, RAW_WINDOW_BYTES_MAX, &plain, reterr));
+    return raw_window_decode((struct view){plain.bytes, plain.length}, ret_window, reterr);
+}
+
+/* A window that cannot be read costs only itself: the rest of a bundle is worth having. */
+static void add_window(struct raw_metric *metric, const struct json *record, struct text *problems)
+{
+    struct raw_window window;
+    struct error error = {0};
+    if (unpack(record, &window, &error) != OK) {
+        text_addf(problems, "the samples of %s could not be read: %s\n", metric->name, error.message);
+        return;
     }
-    return OK;
+    for (size_t i = 0; i < window.count; i++)
+        raw_metric_add(metric, (struct raw_point){window.time_ns[i], window.step[i], window.rank[i],
+                                                  (double)window.value[i]});
+    raw_window_done(&window);
 }
 
 static int by_name(const void *a, const void *b)
@@ -41,21 +51,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct raw_metric *)a)->name, ((const struct raw_metric *)b)->name);
 }
 
-enum status raw_metrics_load(const struct json *windows, struct raw_metrics *ret_metrics, struct error *reterr)
+struct raw_metrics raw_metrics_load(const struct json *windows, struct text *problems)
 {
     struct raw_metrics metrics = {0};
-    for (const struct json *window = json_first(windows); window != NULL; window = json_next(window)) {
-        struct raw_metric *metric = find_or_add(&metrics, json_get_string(window, "metric", "unknown"));
-        enum status status = add_window(metric, window, reterr);
-        if (status != OK) {
-            raw_metrics_done(&metrics);
-            return status;
-        }
-    }
+    for (const struct json *window = json_first(windows); window != NULL; window = json_next(window))
+        add_window(find_or_add(&metrics, json_get_string(window, "metric", "unknown")), window, problems);
     for (size_t i = 0; i < metrics.count; i++)
         raw_metric_sort(&metrics.items[i]);
     if (metrics.count > 0)
         qsort(metrics.items, metrics.count, sizeof *metrics.items, by_name);
-    *ret_metrics = metrics;
-    return OK;
+    return metrics;
 }

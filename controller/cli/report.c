@@ -169,6 +169,13 @@ static const struct json *verdict_of(const struct json *record)
     return json_kind(inner) == JSON_OBJECT ? inner : record;
 }
 
+/* The job's verdicts of that time are all in the bundle; the report tells those of this incident. */
+static bool is_of_incident(const struct json *row, const struct incident_view *view)
+{
+    const char *incident = json_get_string(row, "incident", "");
+    return incident[0] == '\0' || strcmp(incident, view->ref) == 0;
+}
+
 static void add_root_cause(struct text *out, const struct json *answer, const struct incident_view *view)
 {
     text_add(out, "\n## Root cause\n\nWhat the detectors saw (");
@@ -177,6 +184,8 @@ static void add_root_cause(struct text *out, const struct json *answer, const st
     const struct json *verdicts = json_get(answer, "verdicts");
     for (const struct json *row = json_first(verdicts); row != NULL; row = json_next(row)) {
         const struct json *verdict = verdict_of(row);
+        if (!is_of_incident(row, view))
+            continue;
         text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"), json_get_string(verdict, "kind", "?"),
                   json_get_string(verdict, "scope", "?"));
         report_add_escaped(out, json_get_string(verdict, "id", "?"));
@@ -287,10 +296,25 @@ static void add_lessons(struct text *out)
                   "| _to be filled in_ | | | | |\n");
 }
 
-void report_write(const struct json *answer, const char *const *plots, size_t plot_count, struct text *out)
+static void add_problems(struct text *out, const char *problems)
+{
+    while (*problems != '\0') {
+        AUTO_TEXT line = {0};
+        size_t length = strcspn(problems, "\n");
+        text_add_bytes(&line, problems, length);
+        text_add(out, "\n**This bundle is not whole:** ");
+        report_add_escaped(out, line.bytes);
+        text_add(out, "\n");
+        problems += length + (problems[length] == '\n');
+    }
+}
+
+void report_write(const struct json *answer, const char *const *plots, size_t plot_count, const char *problems,
+                  struct text *out)
 {
     struct incident_view view = incident_view_of(json_get(answer, "incident"));
     add_head(out, &view);
+    add_problems(out, problems);
     add_summary(out, &view);
     add_impact(out, &view);
     add_root_cause(out, answer, &view);

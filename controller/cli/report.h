@@ -6,8 +6,10 @@
 
 #include "controller/base/json.h"
 
-/* plots: names of those in the bundle, "plots/step_ms.svg"; may be NULL when count is 0. */
-void report_write(const struct json *answer, const char *const *plots, size_t plot_count, struct text *out);
+/* plots: names of those in the bundle, "plots/step_ms.svg"; may be NULL when count is 0. problems: what the
+ * bundle lacks, a line each; "" when nothing. */
+void report_write(const struct json *answer, const char *const *plots, size_t plot_count, const char *problems,
+                  struct text *out);
 void report_write_timeline(const struct json *timeline, struct text *out);
 void report_write_readme(const char *ref, struct text *out);
 /* Text inside a Markdown table or paragraph: no markup of its own, no line ends. */

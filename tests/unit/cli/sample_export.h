@@ -77,7 +77,8 @@ static inline void sample_windows(struct json_writer *writer, bool shuffled)
     for (int m = 0; m < 2; m++) {
         bool compute = (m == 0) != shuffled;
         uint64_t random = compute ? 1 : 2;
-        struct sample_window window = sample_window_open(compute ? "compute_ms" : "step_ms", SAMPLE_RANKS);
+        struct sample_window window = sample_window_open(compute ? "compute_ms" : "step_ms",
+                                                         SAMPLE_RANKS * SAMPLE_STEPS);
         for (int step = 0; step < SAMPLE_STEPS; step++)
             for (int rank = 0; rank < SAMPLE_RANKS; rank++)
                 sample_window_add(&window, SAMPLE_START_NS + step * INT64_C(2000000000) + rank * 1000000, step, rank,

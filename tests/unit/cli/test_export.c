@@ -28,12 +28,14 @@ static void export_sample(bool shuffled, struct text *out)
     AUTO_TEXT answer = {0};
     AUTO(json_free) struct json *root = NULL;
     struct error error = {0};
+    AUTO_TEXT problems = {0};
     sample_export(shuffled, &answer);
     CU_ASSERT_EQUAL_FATAL(json_parse((struct view){answer.bytes, answer.length}, &root, &error), OK);
-    enum status status = export_write(root, collect, out, &error);
+    enum status status = export_write(root, collect, out, &problems, &error);
     if (status != OK)
         printf("\nexport: %s", error.message);
     CU_ASSERT_EQUAL_FATAL(status, OK);
+    CU_ASSERT_EQUAL(problems.length, 0);
 }
 
 static struct view find_file(const struct text *archive, const char *name)
@@ -142,10 +144,11 @@ TEST(a_disk_that_is_full_ends_the_export_with_its_reason)
     AUTO_TEXT answer = {0};
     AUTO(json_free) struct json *root = NULL;
     struct error error = {0};
+    AUTO_TEXT problems = {0};
     int blocks = 0;
     sample_export(false, &answer);
     CU_ASSERT_EQUAL_FATAL(json_parse((struct view){answer.bytes, answer.length}, &root, &error), OK);
-    CU_ASSERT_EQUAL(export_write(root, refuse, &blocks, &error), ERR_IO);
+    CU_ASSERT_EQUAL(export_write(root, refuse, &blocks, &problems, &error), ERR_IO);
     CU_ASSERT_STRING_EQUAL(error.message, "no space left on device");
 }
 
@@ -159,7 +162,7 @@ TEST(an_incident_without_samples_job_or_actions_can_still_be_exported)
     AUTO_TEXT problems = {0};
     struct export_check check;
     CU_ASSERT_EQUAL_FATAL(json_parse(view_of(bare), &root, NULL), OK);
-    CU_ASSERT_EQUAL(export_write(root, collect, &archive, NULL), OK);
+    CU_ASSERT_EQUAL(export_write(root, collect, &archive, &problems, NULL), OK);
     CU_ASSERT_EQUAL(export_verify((struct view){archive.bytes, archive.length}, &problems, &check), OK);
     CU_ASSERT_TRUE(has_text(find_file(&archive, "INC-9/report.md"), "It changed nothing in the cluster."));
 }
@@ -175,6 +178,28 @@ static int run_shell(const char *folder, const char *command)
         _exit(127);
     }
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(a_window_that_cannot_be_read_costs_only_itself_and_is_named)
+{
+    static const char *const windows[] = {
+        "{\"metric\":\"step_ms\",\"encoding\":\"parquet\",\"data\":\"\"}",
+        "{\"metric\":\"step_ms\",\"encoding\":\"zstd-columns\",\"data\":\"????\"}",
+        "{\"metric\":\"step_ms\",\"encoding\":\"zstd-columns\",\"data\":\"AAAA\"}",
+        "{\"metric\":\"step_ms\",\"encoding\":\"zstd-columns\"}"};
+    for (size_t i = 0; i < ARRAY_LEN(windows); i++) {
+        AUTO_TEXT answer = {0};
+        AUTO_TEXT archive = {0};
+        AUTO(json_free) struct json *root = NULL;
+        struct error error = {0};
+        text_addf(&answer, "{\"incident\":{\"ref\":\"INC-9\"},\"raw_windows\":[%s]}", windows[i]);
+        CU_ASSERT_EQUAL_FATAL(json_parse((struct view){answer.bytes, answer.length}, &root, NULL), OK);
+        AUTO_TEXT problems = {0};
+        CU_ASSERT_EQUAL(export_write(root, collect, &archive, &problems, &error), OK);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(problems.bytes);
+        CU_ASSERT_PTR_NOT_NULL(strstr(problems.bytes, "the samples of step_ms could not be read"));
+        CU_ASSERT_TRUE(has_text(find_file(&archive, "INC-9/report.md"), "This bundle is not whole"));
+    }
 }
 
 TEST(coreutils_and_tar_agree_with_the_bundle)
@@ -201,4 +226,4 @@ TESTS(T(two_exports_are_the_same_bytes_whatever_order_the_server_gave),
       T(one_flipped_bit_anywhere_is_found), T(an_archive_cut_anywhere_or_with_bytes_behind_it_is_found),
       T(a_disk_that_is_full_ends_the_export_with_its_reason),
       T(an_incident_without_samples_job_or_actions_can_still_be_exported),
-      T(coreutils_and_tar_agree_with_the_bundle))
+      T(a_window_that_cannot_be_read_costs_only_itself_and_is_named), T(coreutils_and_tar_agree_with_the_bundle))
