@@ -210,7 +210,8 @@ static void record_would(struct remediation *core, struct incident *incident)
 
 static void retry_step(struct remediation *core, struct incident *incident)
 {
-    incident->step_since_ns = core->now_ns + RETRY_AFTER_NS * act_tries(incident, incident->step);
+    int tries = act_tries(incident, incident->step);
+    incident->step_since_ns = core->now_ns + RETRY_AFTER_NS * (tries > 1 ? tries : 1);
     incident->dirty = true;
 }
 
@@ -384,7 +385,7 @@ void act_outcome(struct remediation *core, struct incident *incident, struct inc
             return;
     } else if (outcome == OUTCOME_UNKNOWN) {
         action->state = ACTION_POLLING;
-        action->next_poll_ns = core->now_ns;
+        action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
         record_outcome(core, incident, action, result->reason, result->response);
         record_timeline(core, incident, "outcome", "broomd",
                         "%s unknown%s%s: reading the world before anything else [%s]",

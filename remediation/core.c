@@ -212,6 +212,7 @@ enum status remediation_restore(struct remediation *core, const struct json *rec
     if (incident->number >= core->next_number)
         core->next_number = incident->number + 1;
     add_incident(core, incident);
+    storm_recall(core, incident);
     return OK;
 }
 
@@ -257,6 +258,20 @@ static bool is_uncordoned_by_person(const struct remediation *core, struct incid
     return found;
 }
 
+/* Cordons that stood before we did anything are somebody else's: never counted, never undone. */
+static void note_foreign_cordons(const struct remediation *core, struct incident *incident)
+{
+    for (size_t i = 0; i < incident->node_count; i++) {
+        struct incident_node *node = &incident->nodes[i];
+        const struct view_node *seen = world_view_node(&core->world, node->name);
+        if (seen == NULL || node->ours || incident_has_acted(incident))
+            continue;
+        bool foreign = seen->cordoned && strcmp(seen->cordoned_by, incident->ref) != 0;
+        incident->dirty = incident->dirty || foreign != node->was_cordoned;
+        node->was_cordoned = foreign;
+    }
+}
+
 static void mark_uncordoned(struct remediation *core, struct incident *incident)
 {
     struct names nodes = {0};
@@ -283,8 +298,10 @@ void remediation_world(struct remediation *core, const struct world *world, int6
         struct incident *incident = core->incidents[i];
         bool waits_for_return =
             incident->phase == PHASE_REPAIRING || incident->phase == PHASE_VALIDATING;
-        if (!incident_has_ended(incident) && !waits_for_return &&
-            is_uncordoned_by_person(core, incident))
+        if (incident_has_ended(incident) || waits_for_return)
+            continue;
+        note_foreign_cordons(core, incident);
+        if (is_uncordoned_by_person(core, incident))
             mark_uncordoned(core, incident);
     }
     end(core);
@@ -325,12 +342,14 @@ bool remediation_may_start(const struct remediation *core, const char *operation
         const struct incident_action *action = incident_find_action(incident, operation_id);
         if (action == NULL)
             continue;
-        if (action->state != ACTION_STARTED)
+        bool gives_back = action->verb == VERB_UNCORDON || action->verb == VERB_RELEASE_SPARE;
+        bool only_tells = action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE;
+        if (action->state != ACTION_STARTED || !core->guards.lease_held || !core->guards.store_up)
             return false;
-        if (action->verb == VERB_UNCORDON || action->verb == VERB_RELEASE_SPARE)
-            return core->guards.lease_held && core->guards.store_up;
-        return !incident_has_ended(incident) && !core->paused && core->guards.lease_held &&
-               core->guards.clock_trusted && core->guards.store_up;
+        if (gives_back)
+            return true;
+        return !incident_has_ended(incident) &&
+               (only_tells || (!core->paused && core->guards.clock_trusted));
     }
     return false;
 }

@@ -36,6 +36,9 @@ DEFINE_AUTO(struct remediation, remediation_free)
 /* Takes the set over. Incidents that are confirmed keep the plan they were confirmed with. */
 void remediation_set_policy(struct remediation *core, struct policy_set *take_policies, int64_t now_ns);
 
+/* The daemon's own mode changed. A stricter one also binds incidents that are open; a freer one only new ones. */
+void remediation_set_mode(struct remediation *core, enum mode mode, int64_t now_ns);
+
 /* Pause and breaker as they stood, from the store. reason and actor may be NULL. */
 void remediation_restore_control(struct remediation *core, bool paused, bool breaker_open,
                                  const char *reason, int64_t next_number);

@@ -121,6 +121,8 @@ void effect_ask_world(struct remediation *core);
 void storm_note(struct remediation *core, const struct job *job, const struct verdict *verdict,
                 const char *source);
 void storm_judge(struct remediation *core);
+/* The accusations that a restored incident stands for. */
+void storm_recall(struct remediation *core, const struct incident *incident);
 struct incident *storm_incident(const struct remediation *core, const char *source); /* open, or NULL */
 int64_t storm_last_accusation(const struct remediation *core, const char *source);   /* 0 none */
 

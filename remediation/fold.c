@@ -586,7 +586,10 @@ void fold_accuse_node(struct remediation *core, const char *job, const char *nod
                               .step = JOB_NONE, .since_step = JOB_NONE, .time_ns = core->now_ns};
     text_copy(verdict.id, sizeof verdict.id, node);
     verdict_add_node(&verdict, node);
-    fold_verdict(core, unknown != NULL ? unknown : state->job, &verdict, source);
+    /* Not asked whether it is stale: it stands now, because somebody says so now. */
+    struct incident *incident =
+        fold_accusation(core, unknown != NULL ? unknown : state->job, &verdict, source);
+    record_verdict(core, job, &verdict, source, incident != NULL ? incident->ref : NULL, "judged again");
     verdict_done(&verdict);
 }
 

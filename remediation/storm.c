@@ -29,25 +29,40 @@ static struct accusation *find(struct remediation *core, const char *source, con
     return NULL;
 }
 
+static void note(struct remediation *core, const char *source, const char *job, const char *node,
+                 const char *rack, int64_t time_ns)
+{
+    struct accusation *entry = find(core, source, node);
+    if (entry == NULL) {
+        core->accusations = array_grow(core->accusations, core->accusation_count,
+                                       &core->accusation_capacity, sizeof *core->accusations);
+        entry = &core->accusations[core->accusation_count++];
+        *entry = (struct accusation){0};
+        text_copy(entry->node, sizeof entry->node, node);
+        text_copy(entry->source, sizeof entry->source, source);
+        text_copy(entry->job, sizeof entry->job, job);
+        text_copy(entry->rack, sizeof entry->rack, rack);
+    }
+    entry->time_ns = time_ns;
+}
+
 void storm_note(struct remediation *core, const struct job *job, const struct verdict *verdict,
                 const char *source)
 {
     forget_old(core);
-    for (size_t i = 0; i < verdict->node_count; i++) {
-        struct accusation *entry = find(core, source, verdict->nodes[i]);
-        if (entry == NULL) {
-            core->accusations = array_grow(core->accusations, core->accusation_count,
-                                           &core->accusation_capacity, sizeof *core->accusations);
-            entry = &core->accusations[core->accusation_count++];
-            *entry = (struct accusation){0};
-            text_copy(entry->node, sizeof entry->node, verdict->nodes[i]);
-            text_copy(entry->source, sizeof entry->source, source);
-            text_copy(entry->job, sizeof entry->job, job->name);
-            text_copy(entry->rack, sizeof entry->rack,
-                      core_rack_of(core, job->name, verdict->nodes[i]));
-        }
-        entry->time_ns = core->now_ns;
-    }
+    for (size_t i = 0; i < verdict->node_count; i++)
+        note(core, source, job->name, verdict->nodes[i],
+             core_rack_of(core, job->name, verdict->nodes[i]), core->now_ns);
+}
+
+void storm_recall(struct remediation *core, const struct incident *incident)
+{
+    if (incident_has_ended(incident) || !incident_is_hard(incident) || incident->corroborated ||
+        incident->observer_suspect)
+        return;
+    for (size_t i = 0; i < incident->node_count; i++)
+        note(core, incident->source, incident->job, incident->nodes[i].name, incident->nodes[i].rack,
+             incident->times.detected_ns);
 }
 
 int64_t storm_last_accusation(const struct remediation *core, const char *source)

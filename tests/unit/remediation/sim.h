@@ -35,7 +35,7 @@ struct sim_op {
     size_t node_count;
 };
 
-enum sim_crash { CRASH_NEVER = 0, CRASH_BEFORE_START, CRASH_AFTER_START };
+enum sim_crash { CRASH_NEVER = 0, CRASH_BEFORE_COMMIT, CRASH_BEFORE_START, CRASH_AFTER_START };
 
 struct sim {
     struct remediation *core;
@@ -66,8 +66,9 @@ struct sim {
     struct text log;             /* all records, one a line */
     int record_count, decisions_not_executed;
     enum sim_crash crash;
-    int crash_at;                /* index of the START at which to crash; -1 never */
-    int start_count, crashes;
+    int crash_at;                /* index of the START, or of the commit, at which to crash; -1 never */
+    int start_count, commit_count, crashes;
+    void (*redeliver)(struct sim *); /* what the detector says again after a crash; may be NULL */
     bool paused;
     struct policy_set *(*make_policies)(void);
     enum mode daemon_mode;
@@ -405,29 +406,55 @@ static SIM_UNUSED void sim_store(struct sim *sim, const char *record)
     json_free(json);
 }
 
-static SIM_UNUSED void sim_drain(struct sim *sim)
+/* What the pipeline does: all records of a drain are one transaction, then the actions. False: we crashed
+ * and the core is another one. */
+static SIM_UNUSED bool sim_drain_once(struct sim *sim, struct effect *batch, size_t count)
 {
-    struct effect effect;
-    while (remediation_next_effect(sim->core, &effect)) {
-        bool alive = true;
-        switch (effect.kind) {
+    bool alive = true;
+    if (sim->crash == CRASH_BEFORE_COMMIT && sim->commit_count == sim->crash_at)
+        alive = false;
+    sim->commit_count++;
+    for (size_t i = 0; i < count && alive; i++)
+        if (batch[i].kind == EFFECT_RECORD)
+            sim_store(sim, batch[i].record);
+    if (!alive)
+        sim_crash_now(sim);
+    for (size_t i = 0; i < count && alive; i++) {
+        switch (batch[i].kind) {
         case EFFECT_RECORD:
-            sim_store(sim, effect.record);
             break;
         case EFFECT_START:
-            alive = sim_start(sim, &effect.action);
+            alive = sim_start(sim, &batch[i].action);
             break;
         case EFFECT_POLL:
-            sim_poll(sim, &effect.action);
+            sim_poll(sim, &batch[i].action);
             break;
         case EFFECT_DESCRIBE:
             sim_describe(sim);
             break;
         }
-        effect_done(&effect);
-        if (!alive)
-            return;
     }
+    return alive;
+}
+
+static SIM_UNUSED void sim_drain(struct sim *sim)
+{
+    struct effect *batch = NULL;
+    size_t capacity = 0;
+    for (bool alive = true; alive;) {
+        size_t count = 0;
+        struct effect effect;
+        while (remediation_next_effect(sim->core, &effect)) {
+            batch = array_grow(batch, count, &capacity, sizeof *batch);
+            batch[count++] = effect;
+        }
+        if (count == 0)
+            break;
+        alive = sim_drain_once(sim, batch, count);
+        for (size_t i = 0; i < count; i++)
+            effect_done(&batch[i]);
+    }
+    xfree(batch);
 }
 
 static SIM_UNUSED void sim_crash_now(struct sim *sim)
@@ -444,6 +471,8 @@ static SIM_UNUSED void sim_crash_now(struct sim *sim)
             abort();
         json_free(json);
     }
+    if (sim->redeliver != NULL)
+        sim->redeliver(sim);
 }
 
 /* --- time ------------------------------------------------------------------------------------------ */
@@ -480,7 +509,7 @@ static SIM_UNUSED void sim_move_job(struct sim *sim)
         sim->checkpoint_step = sim->step;
 }
 
-static SIM_UNUSED void sim_tell_progress(struct sim *sim)
+static SIM_UNUSED void sim_say_progress(struct sim *sim)
 {
     struct engine_progress progress = {
         .step = sim->step, .step_time_ns = sim->step_time_ns, .attempt = sim->attempt,
@@ -489,6 +518,11 @@ static SIM_UNUSED void sim_tell_progress(struct sim *sim)
         .ranks_reporting = sim_ranks(sim)};
     text_copy(progress.phase, sizeof progress.phase, sim->says_phase);
     remediation_progress(sim->core, sim->job->name, &progress, sim->now_ns);
+}
+
+static SIM_UNUSED void sim_tell_progress(struct sim *sim)
+{
+    sim_say_progress(sim);
     sim_drain(sim);
 }
 
@@ -551,6 +585,7 @@ static SIM_UNUSED void sim_accuse_tray(struct sim *sim, enum verdict_kind kind, 
                                        const char *source)
 {
     struct verdict verdict = sim_verdict(sim, kind, SCOPE_TRAY, node);
+    verdict.slowdown = kind == VERDICT_SLOW ? 1.2 : 1;
     verdict_add_node(&verdict, node);
     for (int i = 0; i < sim_ranks(sim); i++)
         if (strcmp(sim->rank_node[i], node) == 0)

@@ -1,0 +1,226 @@
+/* kill -9 at every point: before the records are durable, after them and before the action, after the
+ * action and before its outcome is known. It must end as if nothing had happened, and every action must
+ * have been carried out once.
+ */
+#include "tests/harness/test.h"
+#include "tests/unit/remediation/sim.h"
+
+enum { CRASH_POINTS_MAX = 200 };
+
+struct scenario {
+    const char *name;
+    void (*begin)(struct sim *sim);
+    void (*during)(struct sim *sim);
+    int cordons;
+};
+
+static void accuse_lost_tray(struct sim *sim)
+{
+    if (sim->stopped && sim_job_uses(sim, "n0-03") && sim->starts_at_ns == 0)
+        sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
+}
+
+static void begin_tray(struct sim *sim)
+{
+    sim_init(sim, 2, 2, 16, sim_enforce);
+    sim_run(sim, 120);
+    sim_lose_tray(sim, "n0-03");
+    sim_run(sim, 6);
+}
+
+static void begin_no_spare(struct sim *sim)
+{
+    sim_init(sim, 1, 1, 18, sim_enforce);
+    sim_run(sim, 120);
+    sim_lose_tray(sim, "n0-03");
+    sim_run(sim, 6);
+}
+
+static void add_spare(struct sim *sim)
+{
+    if (sim->now_ns != SIM_START + 1000 * SECOND)
+        return;
+    struct sim_node *spare = &sim->nodes[sim->node_count++];
+    *spare = (struct sim_node){.ready = true, .spare = true};
+    text_copy(spare->name, sizeof spare->name, "n0-99");
+    text_copy(spare->rack, sizeof spare->rack, "rk-0");
+    job_intern_tray(sim->job, "n0-99", 0);
+}
+
+static void accuse_lost_rack(struct sim *sim)
+{
+    if (sim->stopped && sim_job_uses(sim, "n0-03") && sim->starts_at_ns == 0)
+        sim_accuse_rack(sim, VERDICT_FAULT, "rk-0", "events");
+}
+
+static void begin_rack(struct sim *sim)
+{
+    sim_init(sim, 3, 2, 16, sim_enforce);
+    sim_run(sim, 120);
+    for (int i = 0; i < 18; i++)
+        sim->nodes[i].dead = true;
+    sim->stopped = true;
+    sim_run(sim, 1);
+}
+
+static void accuse_slow_rank(struct sim *sim)
+{
+    if (!sim_job_uses(sim, "n0-05") || sim->starts_at_ns != 0)
+        return;
+    struct verdict slow = sim_verdict(sim, VERDICT_SLOW, SCOPE_RANK, "21");
+    slow.slowdown = 1.3;
+    slow.cause = CAUSE_GPU;
+    verdict_add_node(&slow, "n0-05");
+    verdict_add_rank(&slow, 21);
+    sim_give(sim, &slow, "detector");
+}
+
+static void begin_slow(struct sim *sim)
+{
+    sim_init(sim, 1, 1, 16, sim_enforce);
+    sim_run(sim, 120);
+    sim->slow_node = "n0-05";
+    sim->slow = 1.3;
+    sim_run(sim, 20);
+}
+
+/* The incident that counts: the one that was not merged. */
+static const struct incident *main_incident(const struct sim *sim, int *ret_count)
+{
+    const struct incident *found = NULL;
+    *ret_count = 0;
+    for (size_t i = 0; i < remediation_incident_count(sim->core); i++) {
+        const struct incident *incident = remediation_incident_at(sim->core, i);
+        if (incident->status == INCIDENT_MERGED)
+            continue;
+        found = incident;
+        (*ret_count)++;
+    }
+    return found;
+}
+
+static bool check_end(const struct sim *sim, const struct scenario *scenario)
+{
+    int count;
+    bool good = true;
+    const struct incident *incident = main_incident(sim, &count);
+    good = good && count == 1 && incident != NULL && incident->phase == PHASE_REPAIRING;
+    good = good && incident->status == INCIDENT_MITIGATED;
+    good = good && sim->cordons == scenario->cordons && sim->restarts_done == 1;
+    good = good && sim->promises == 1 && sim->releases == 0 && sim->hand_overs == 1;
+    for (int i = 0; i < sim->op_count; i++)
+        good = good && sim->ops[i].started == 1;
+    return good;
+}
+
+/* Returns false when the run was over before the crash point came. */
+static bool run_once(const struct scenario *scenario, void (*accuse)(struct sim *), enum sim_crash crash,
+                     int crash_at)
+{
+    struct sim sim;
+    scenario->begin(&sim);
+    sim.redeliver = accuse;
+    sim.commit_count = sim.start_count = 0;
+    sim.crash = crash;
+    sim.crash_at = crash_at;
+    accuse(&sim);
+    for (int i = 0; i < 2400; i++) {
+        int count;
+        const struct incident *incident = main_incident(&sim, &count);
+        if (incident != NULL && incident->phase == PHASE_REPAIRING &&
+            incident_running_action(incident) == NULL)
+            break;
+        if (scenario->during != NULL)
+            scenario->during(&sim);
+        sim_tick(&sim);
+    }
+    bool crashed = sim.crashes > 0;
+    bool good = check_end(&sim, scenario);
+    if (!good)
+        printf("%s, crash kind %d at %d: cordons %d restarts %d promises %d\n", scenario->name,
+               (int)crash, crash_at, sim.cordons, sim.restarts_done, sim.promises);
+    CU_ASSERT_TRUE(good);
+    sim_done(&sim);
+    return crashed;
+}
+
+static void crash_everywhere(const struct scenario *scenario, void (*accuse)(struct sim *))
+{
+    int points = 0;
+    for (int crash = CRASH_BEFORE_COMMIT; crash <= CRASH_AFTER_START; crash++)
+        for (int at = 0; at < CRASH_POINTS_MAX; at++) {
+            if (!run_once(scenario, accuse, (enum sim_crash)crash, at))
+                break;
+            points++;
+        }
+    CU_ASSERT_TRUE(points >= 18);
+}
+
+TEST(a_lost_tray_ends_the_same_wherever_we_are_killed)
+{
+    struct scenario scenario = {"tray", begin_tray, NULL, 1};
+    crash_everywhere(&scenario, accuse_lost_tray);
+}
+
+TEST(a_rack_fault_ends_the_same_wherever_we_are_killed)
+{
+    struct scenario scenario = {"rack", begin_rack, NULL, 18};
+    crash_everywhere(&scenario, accuse_lost_rack);
+}
+
+TEST(a_slow_rank_ends_the_same_wherever_we_are_killed)
+{
+    struct scenario scenario = {"slow", begin_slow, NULL, 1};
+    crash_everywhere(&scenario, accuse_slow_rank);
+}
+
+TEST(a_hold_without_spare_ends_the_same_wherever_we_are_killed)
+{
+    struct scenario scenario = {"no-spare", begin_no_spare, add_spare, 1};
+    crash_everywhere(&scenario, accuse_lost_tray);
+}
+
+TEST(an_incident_reads_back_to_the_same_record)
+{
+    struct sim sim;
+    begin_rack(&sim);
+    accuse_lost_rack(&sim);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 600));
+    struct json *json = NULL;
+    struct incident *incident = NULL;
+    CU_ASSERT_EQUAL_FATAL(json_parse(view_of(sim.records[1]), &json, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(incident_parse(json, &incident, NULL), OK);
+    AUTO_TEXT again = {0};
+    struct json_writer writer = json_writer(&again);
+    incident_write(incident, json_get_int(json, "time_ns", 0), &writer);
+    CU_ASSERT_STRING_EQUAL(again.bytes, sim.records[1]);
+    incident_free(incident);
+    json_free(json);
+    sim_done(&sim);
+}
+
+TEST(a_record_that_is_none_is_refused_with_its_reason)
+{
+    static const char *const texts[] = {
+        "{}", "{\"number\":1}", "{\"number\":1,\"phase\":\"done\",\"status\":\"half\"}",
+        "{\"number\":1,\"phase\":\"done\",\"status\":\"open\",\"kind\":\"odd\",\"scope\":\"tray\"}", "7"};
+    struct remediation_params params = {.daemon_mode = MODE_ENFORCE};
+    struct remediation *core = remediation_new(&params);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct json *json = NULL;
+        struct error error = {0};
+        CU_ASSERT_EQUAL_FATAL(json_parse(view_of(texts[i]), &json, NULL), OK);
+        CU_ASSERT_EQUAL(remediation_restore(core, json, SIM_START, &error), ERR_INVALID);
+        CU_ASSERT_TRUE(error.message[0] != '\0');
+        json_free(json);
+    }
+    CU_ASSERT_EQUAL(remediation_incident_count(core), 0);
+    remediation_free(core);
+}
+
+TESTS(T(a_lost_tray_ends_the_same_wherever_we_are_killed),
+      T(a_rack_fault_ends_the_same_wherever_we_are_killed),
+      T(a_slow_rank_ends_the_same_wherever_we_are_killed),
+      T(a_hold_without_spare_ends_the_same_wherever_we_are_killed),
+      T(an_incident_reads_back_to_the_same_record),
+      T(a_record_that_is_none_is_refused_with_its_reason))
