@@ -377,13 +377,25 @@ static void put_command(struct screen *screen, const char *meaning, const char *
     put(screen, NULL, "\n");
 }
 
+/* The command that ends the wait, where a person can end it. */
+static void put_unblocking(struct screen *screen)
+{
+    const struct incident_view *view = &screen->view;
+    const char *waits = view->waiting_for != NULL ? view->waiting_for : "";
+    if (strcmp(view->phase, "awaiting_approval") == 0)
+        put_command(screen, "let the robot carry out the plan", "broom approve %s", view->ref);
+    if (strstr(waits, "close the breaker") != NULL)
+        put_command(screen, "trust the observer again, once you know why", "broom breaker close --reason 'why'");
+    if (strstr(waits, "acting is paused") != NULL)
+        put_command(screen, "let the robot act again", "broom resume");
+}
+
 static void put_next(struct screen *screen)
 {
     const struct incident_view *view = &screen->view;
     bool escalated = strcmp(view->phase, "escalated") == 0;
     put_heading(screen, "What you can type");
-    if (strcmp(view->phase, "awaiting_approval") == 0)
-        put_command(screen, "let the robot carry out the plan", "broom approve %s", view->ref);
+    put_unblocking(screen);
     if (!view->has_ended) {
         put_command(screen, "STOP the robot here; cordons stay", "broom abort %s --reason 'why'", view->ref);
         put_command(screen, "STOP the robot everywhere; watching goes on", "broom pause --reason 'why'");

@@ -72,10 +72,14 @@ TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
     struct fake fake = {.answers = others, .count = ARRAY_LEN(others)};
     struct run escalated = fake_run(&fake, "incidents show INC-5");
     struct run observed = fake_run(&fake, "incidents show INC-6");
+    struct run storm = fake_run(&fake, "incidents show INC-7");
     CU_ASSERT_PTR_NOT_NULL(strstr(escalated.out, "Waiting for YOU"));
     CU_ASSERT_PTR_NULL(strstr(escalated.out, "broom approve"));
     CU_ASSERT_PTR_NOT_NULL(strstr(observed.out, "mode observe only records"));
     CU_ASSERT_PTR_NOT_NULL(strstr(observed.out, "not executed"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(storm.out, "broom breaker close --reason"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(storm.out, "THE OBSERVER IS THE SUSPECT"));
+    run_done(&storm);
     run_done(&escalated);
     run_done(&observed);
 }
