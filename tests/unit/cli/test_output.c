@@ -68,7 +68,10 @@ TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
         {"/api/v1/incidents/INC-6", 200, NULL,
          "{\"ref\":\"INC-6\",\"job\":\"j\",\"kind\":\"slow\",\"scope\":\"tray\",\"domain\":\"gb-1\",\"status\":\"open\","
          "\"phase\":\"confirmed\",\"mode\":\"observe\",\"rule\":\"r\",\"policy\":\"p\",\"decisions\":[{\"fsm_rule\":"
-         "\"would-cordon\",\"phase_from\":\"confirmed\",\"phase_to\":\"confirmed\",\"executed\":false}]}"}};
+         "\"would-cordon\",\"phase_from\":\"confirmed\",\"phase_to\":\"confirmed\",\"executed\":false}]}"},
+        {"/api/v1/incidents/INC-7", 200, NULL,
+         "{\"ref\":\"INC-7\",\"job\":\"j\",\"kind\":\"fault\",\"status\":\"open\",\"phase\":\"holding\","
+         "\"mode\":\"enforce\",\"observer_suspect\":true,\"waiting_for\":\"a person to close the breaker: monitor-7\"}"}};
     struct fake fake = {.answers = others, .count = ARRAY_LEN(others)};
     struct run escalated = fake_run(&fake, "incidents show INC-5");
     struct run observed = fake_run(&fake, "incidents show INC-6");
