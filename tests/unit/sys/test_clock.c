@@ -1,0 +1,37 @@
+#include "controller/sys/clock.h"
+#include "tests/harness/test.h"
+
+TEST(plain_time_is_the_wall_clock)
+{
+    clock_init(1, 0, 0);
+    struct clock_reading reading = clock_read();
+    CU_ASSERT_EQUAL(reading.now_ns, reading.wall_ns);
+    CU_ASSERT(reading.wall_ns > INT64_C(1600000000000000000));
+    CU_ASSERT(clock_now_ns() >= reading.now_ns);
+    CU_ASSERT(clock_read().monotonic_ns >= reading.monotonic_ns);
+    CU_ASSERT(clock_cpu_ns() > 0);
+}
+
+TEST(scaled_time_runs_from_its_origin_at_its_speed)
+{
+    int64_t wall_origin_ns = clock_read().wall_ns - 1000000000;
+    clock_init(60, INT64_C(1780000000000000000), wall_origin_ns);
+    struct clock_reading reading = clock_read();
+    int64_t elapsed_ns = reading.wall_ns - wall_origin_ns;
+    int64_t off_ns = reading.now_ns - (INT64_C(1780000000000000000) + elapsed_ns * 60);
+    CU_ASSERT(off_ns > -1000 && off_ns < 1000);
+    CU_ASSERT_EQUAL((int)clock_scale(), 60);
+    clock_init(1, 0, 0);
+}
+
+TEST(a_wait_in_pipeline_time_is_shorter_in_real_time)
+{
+    clock_init(100, 0, clock_read().wall_ns);
+    int64_t wait_ns = clock_real_ns_until(clock_now_ns() + INT64_C(100000000000));
+    CU_ASSERT(wait_ns > 990000000 && wait_ns <= 1000000000);
+    CU_ASSERT_EQUAL(clock_real_ns_until(clock_now_ns() - 1), 0);
+    clock_init(1, 0, 0);
+}
+
+TESTS(T(plain_time_is_the_wall_clock), T(scaled_time_runs_from_its_origin_at_its_speed),
+      T(a_wait_in_pipeline_time_is_shorter_in_real_time))
