@@ -80,12 +80,12 @@ struct api_backend {
                          struct error *reterr);
 
     /* GET /api/v1/status:
-     * {"version","now","started","mode":"observe|approve|enforce","paused":null|{"by","since","text"},
-     *  "acting":true|false,"not_acting_because":null|"sentence",
-     *  "policy":{"name","hash","mode","file"}|null,"breaker":null|{"open":true,"reason","since"},
-     *  "database":{"up":true,"reason":null,"spooled":0},"lease":{"held":true,"epoch":4},
-     *  "telemetry":{"ok":true,"newest"},"actuator":"dry_run",
-     *  "budgets":[{"name","scope","domain","used","limit","window"}],
+     * {"version","now","started","mode":"observe|approve|enforce","paused":null|{"by"},
+     *  "acting":true|false,"not_acting_because":null|"first guard that stops it",
+     *  "policies":null|"nvl72-default (hash), ...","policies_refused":null|"why the newest files were not taken",
+     *  "breaker":{"open":false,"reason":null},
+     *  "database":{"up","state","reason":null|"why not","spooled":bytes on disk,"lost_records"},
+     *  "lease":{"held","epoch"},"telemetry":{"ok","newest"},"actuator":"dry_run",
      *  "jobs":1,"ranks":128,"open_incidents":2} */
     void (*status)(void *self, struct json_writer *writer);
 
@@ -101,8 +101,8 @@ struct api_backend {
     enum status (*put_job)(void *self, const char *name, struct view document,
                            const struct identity *identity, bool *ret_created, struct error *reterr);
 
-    /* Answers after the records of the command are durable. json: {"incident","status","phase","text"}, the
-     * members that apply. ERR_NOT_FOUND 404, ERR_DENIED 403, ERR_REFUSED 422, ERR_CONFLICT 409,
+    /* Answers after the records of the command are durable. json: {"incident","status","phase","text"},
+     * where text is what the incident waits for now; {} for pause, resume and breaker_close. ERR_NOT_FOUND 404, ERR_DENIED 403, ERR_REFUSED 422, ERR_CONFLICT 409,
      * ERR_UNREACHABLE 503. */
     void (*command)(void *self, const struct api_command *command, api_done_fn *done, void *context);
 

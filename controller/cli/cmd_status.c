@@ -26,28 +26,36 @@ static int64_t time_of(const struct json *object, const char *key)
     return text != NULL && text_parse_time(view_of(text), &time_ns) ? time_ns : 0;
 }
 
+/* The first guard that stops the act half, in words; an unknown one is shown as it is. */
+static const char *guard_in_words(const char *guard)
+{
+    static const char *const words[][2] = {
+        {"lease_not_held", "the lease is not held: another broomd may be acting, or the database is away"},
+        {"clock_not_trusted", "the clock jumped"},
+        {"telemetry_blind", "the samples are missing or stale"},
+        {"store_down", "the database is away"},
+        {"breaker_open", "the breaker is open"}};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(guard, words[i][0]) == 0)
+            return words[i][1];
+    return guard;
+}
+
 static void put_acting(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     const struct json *paused = json_get(root, "paused");
-    const char *why_not = json_get_string(root, "not_acting_because", NULL);
     AUTO_TEXT mode = {0};
-    text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"),
-              json_get_string(root, "actuator", "?"));
+    AUTO_TEXT acting = {0};
+    text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"), json_get_string(root, "actuator", "?"));
     put_line(cli, common, "mode", mode.bytes, NULL);
-    if (json_kind(paused) == JSON_OBJECT) {
-        AUTO_TEXT text = {0};
-        const char *words = json_get_string(paused, "text", "");
-        text_addf(&text, "PAUSED by %s since ", json_get_string(paused, "by", "?"));
-        cli_add_time(&text, time_of(paused, "since"));
-        text_addf(&text, "%s%s; 'broom resume' lets the robot act again", words[0] != '\0' ? ": " : "", words);
-        put_line(cli, common, "acting", text.bytes, "1;33");
-    } else if (!json_get_bool(root, "acting", true)) {
-        AUTO_TEXT text = {0};
-        text_addf(&text, "NO: %s", why_not != NULL ? why_not : "the server does not say why");
-        put_line(cli, common, "acting", text.bytes, "1;33");
-    } else {
-        put_line(cli, common, "acting", "yes", "32");
-    }
+    if (json_kind(paused) == JSON_OBJECT)
+        text_addf(&acting, "PAUSED by %s; 'broom resume' lets the robot act again", json_get_string(paused, "by", "?"));
+    else if (!json_get_bool(root, "acting", true))
+        text_addf(&acting, "NO: %s",
+                  guard_in_words(json_get_string(root, "not_acting_because", "the server does not say why")));
+    else
+        text_add(&acting, "yes");
+    put_line(cli, common, "acting", acting.bytes, strcmp(acting.bytes, "yes") == 0 ? "32" : "1;33");
     const struct json *breaker = json_get(root, "breaker");
     if (json_get_bool(breaker, "open", false)) {
         AUTO_TEXT text = {0};
@@ -59,33 +67,45 @@ static void put_acting(struct cli *cli, const struct cli_common *common, const s
 
 static void put_policy(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
-    const struct json *policy = json_get(root, "policy");
-    AUTO_TEXT text = {0};
-    if (json_kind(policy) != JSON_OBJECT) {
-        put_line(cli, common, "policy", "NONE: incidents are recorded, nothing is done", "33");
-        return;
+    const char *policies = json_get_string(root, "policies", NULL);
+    const char *refused = json_get_string(root, "policies_refused", NULL);
+    if (policies == NULL)
+        put_line(cli, common, "policies", "NONE: incidents are recorded, nothing is done", "33");
+    else
+        put_line(cli, common, "policies", policies, NULL);
+    if (refused != NULL) {
+        AUTO_TEXT text = {0};
+        text_addf(&text, "the newest files were NOT TAKEN: %s; 'broom policy lint' says where", refused);
+        put_line(cli, common, "", text.bytes, "1;31");
     }
-    text_addf(&text, "%s %.12s, mode %s", json_get_string(policy, "name", "?"),
-              json_get_string(policy, "hash", ""), json_get_string(policy, "mode", "?"));
-    put_line(cli, common, "policy", text.bytes, NULL);
 }
 
-static void put_parts(struct cli *cli, const struct cli_common *common, const struct json *root)
+static void put_database(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     const struct json *database = json_get(root, "database");
     bool up = json_get_bool(database, "up", false);
     AUTO_TEXT text = {0};
     int64_t spooled = json_get_int(database, "spooled", 0);
+    int64_t lost = json_get_int(database, "lost_records", 0);
     const char *reason = json_get_string(database, "reason", NULL);
     text_addf(&text, "%s%s%s", up ? "up" : "AWAY", reason != NULL ? ": " : "", reason != NULL ? reason : "");
     if (spooled > 0)
-        text_addf(&text, ", %lld records in the spool", (long long)spooled);
-    put_line(cli, common, "database", text.bytes, up ? NULL : "1;31");
+        text_addf(&text, "; %lld KiB wait in the spool", (long long)(spooled + 1023) / 1024);
+    if (lost > 0)
+        text_addf(&text, "; %lld records LOST, the spool was full", (long long)lost);
+    if (up && !json_get_bool(json_get(root, "lease"), "held", true))
+        text_add(&text, "; another broomd holds the lease");
+    put_line(cli, common, "database", text.bytes, up && lost == 0 ? NULL : "1;31");
+}
+
+static void put_telemetry(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
     const struct json *telemetry = json_get(root, "telemetry");
+    bool ok = json_get_bool(telemetry, "ok", true);
     AUTO_TEXT newest = {0};
     int64_t newest_ns = time_of(telemetry, "newest");
     int64_t now_ns = time_of(root, "now");
-    text_add(&newest, json_get_bool(telemetry, "ok", true) ? "" : "BLIND: ");
+    text_add(&newest, ok ? "" : "BLIND: ");
     if (newest_ns > 0) {
         text_add(&newest, "newest sample ");
         cli_add_span(&newest, now_ns > newest_ns ? now_ns - newest_ns : 0);
@@ -93,23 +113,7 @@ static void put_parts(struct cli *cli, const struct cli_common *common, const st
     } else {
         text_add(&newest, "no sample yet");
     }
-    put_line(cli, common, "telemetry", newest.bytes, json_get_bool(telemetry, "ok", true) ? NULL : "1;33");
-}
-
-static void put_budgets(struct cli *cli, const struct cli_common *common, const struct json *root)
-{
-    AUTO_TEXT text = {0};
-    for (const struct json *item = json_first(json_get(root, "budgets")); item != NULL; item = json_next(item)) {
-        const char *domain = json_get_string(item, "domain", "");
-        const struct json *window = json_get(item, "window");
-        text_addf(&text, "%s%s%s%s %lld/%lld", text.length > 0 ? ", " : "", json_get_string(item, "name", "?"),
-                  domain[0] != '\0' ? " " : "", domain, (long long)json_get_int(item, "used", 0),
-                  (long long)json_get_int(item, "limit", 0));
-        if (json_kind(window) == JSON_STRING)
-            text_addf(&text, " in %s", json_string(window, ""));
-    }
-    if (text.length > 0)
-        put_line(cli, common, "budgets", text.bytes, NULL);
+    put_line(cli, common, "telemetry", newest.bytes, ok ? NULL : "1;33");
 }
 
 static void print_status(struct cli *cli, const struct cli_common *common, const struct json *root)
@@ -123,8 +127,8 @@ static void print_status(struct cli *cli, const struct cli_common *common, const
     put_line(cli, common, "broomd", now.bytes, NULL);
     put_acting(cli, common, root);
     put_policy(cli, common, root);
-    put_parts(cli, common, root);
-    put_budgets(cli, common, root);
+    put_database(cli, common, root);
+    put_telemetry(cli, common, root);
     text_addf(&work, "%lld, with ", (long long)json_get_int(root, "jobs", 0));
     cli_add_grouped(&work, (double)json_get_int(root, "ranks", 0), 0);
     text_add(&work, " ranks");
@@ -158,8 +162,8 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     struct option_row shared[CLI_COMMON_ROWS];
     const struct usage usage = {
         .command = "status", .arguments = "", .summary = "how broomd is doing, on one screen",
-        .details = "Says whether the robot acts and why not, which policy holds, what is left of the budgets, and\n"
-                   "whether the database and the samples are there.\n",
+        .details = "Says whether the robot acts and why not, which policies hold, and whether the database and the\n"
+                   "samples are there.\n",
         .examples = "  broom status\n  broom status -o json | jq .acting\n",
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;

@@ -41,11 +41,13 @@ static void print_result(struct cli *cli, const struct cli_common *common, const
         return;
     }
     AUTO_TEXT line = {0};
-    const char *text = json_get_string(root, "text", "");
-    text_addf(&line, "%s%s%s", ref, ref[0] != '\0' ? ": " : "", text[0] != '\0' ? text : steering->done);
     const char *phase = json_get_string(root, "phase", NULL);
+    const char *waits = json_get_string(root, "text", "");
+    text_addf(&line, "%s%s%s", ref, ref[0] != '\0' ? ": " : "", steering->done);
     if (phase != NULL)
-        text_addf(&line, " (now %s, %s)", json_get_string(root, "status", "?"), phase);
+        text_addf(&line, "; it is now %s, %s", json_get_string(root, "status", "?"), phase);
+    if (waits[0] != '\0')
+        text_addf(&line, ", and waits for %s", waits);
     AUTO_TEXT clean = {0};
     cli_add_clean(&clean, line.bytes);
     fprintf(cli->out, "%s\n", clean.bytes);

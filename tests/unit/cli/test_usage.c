@@ -72,7 +72,7 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
 {
     const struct fake_answer answers[] = {
         {"/api/v1/incidents/INC-3/abort", 200, NULL,
-         "{\"incident\":\"INC-3\",\"status\":\"open\",\"phase\":\"cancelled\",\"text\":\"stopped\"}"},
+         "{\"incident\":\"INC-3\",\"status\":\"open\",\"phase\":\"holding\",\"text\":\"a spare\"}"},
         {"/api/v1/pause", 200, NULL, "{}"},
         {"/api/v1/incidents/INC-3/note", 200, NULL, "{}"},
         {"/api/v1/breaker/close", 200, NULL, "{}"}};
@@ -81,7 +81,7 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
     CU_ASSERT_EQUAL(run.code, 0);
     CU_ASSERT_STRING_EQUAL(fake.last_method, "POST");
     CU_ASSERT_STRING_EQUAL(fake.last_body, "{\"text\":\"wrong-rack\"}");
-    CU_ASSERT_STRING_EQUAL(run.out, "INC-3: stopped (now open, cancelled)\n");
+    CU_ASSERT_STRING_EQUAL(run.out, "INC-3: aborted; it is now open, holding, and waits for a spare\n");
     run_done(&run);
     run = fake_run(&fake, "pause power work in row 4");
     CU_ASSERT_STRING_EQUAL(fake.last_body, "{\"text\":\"power work in row 4\"}");
