@@ -7,6 +7,8 @@
 
 enum { ENGINE_BYTES_PER_RANK = 4096, SERIES_BYTES_MIN_PER_RANK = 1024 };
 
+const char *const JOBS_NO_ROOM = "no room for another job (limits.jobs, limits.ranks, limits.memory_bytes)";
+
 struct known_node {
     const char *name;
     const char *rack;
@@ -26,6 +28,9 @@ struct jobs {
 
 static void live_job_free(struct live_job *live)
 {
+    for (size_t i = 0; i < live->open_count; i++)
+        verdict_done(&live->open[i]);
+    xfree(live->open);
     engine_free(live->engine);
     series_free(live->series);
     xfree(live->name);
@@ -265,7 +270,7 @@ static const char *take_first_hello(struct jobs *jobs, const struct sample *hell
         return "hello without a usable world: the job is unknown";
     AUTO(job_free) struct job *job = job_of_hello(jobs, hello);
     if (add_job(jobs, job, false, now_ns, &error) != OK)
-        return "no room for another job (limits.jobs, limits.ranks, limits.memory_bytes)";
+        return JOBS_NO_ROOM;
     jobs->last_found = jobs_find(jobs, hello->job);
     return NULL;
 }
@@ -378,11 +383,30 @@ void jobs_learn_world(struct jobs *jobs, const struct world *world)
     }
 }
 
+void jobs_note_verdict(struct live_job *live, const struct verdict *verdict)
+{
+    if (verdict->kind == VERDICT_INFO)
+        return;
+    for (size_t i = 0; i < live->open_count; i++) {
+        if (live->open[i].scope != verdict->scope || strcmp(live->open[i].id, verdict->id) != 0)
+            continue;
+        verdict_done(&live->open[i]);
+        live->open[i] = live->open[--live->open_count];
+        break;
+    }
+    if (verdict->kind == VERDICT_CLEAR)
+        return;
+    live->open = array_grow(live->open, live->open_count, &live->open_capacity, sizeof *live->open);
+    live->open[live->open_count++] = verdict_copy(verdict);
+}
+
 int32_t jobs_expire(struct jobs *jobs, int64_t now_ns, int64_t idle_ns)
 {
     int32_t dropped = 0;
     for (struct live_job *live = jobs->first, *next; live != NULL; live = next) {
         next = live->next;
+        if (live->first_seen_ns == 0)
+            live->first_seen_ns = now_ns; /* put before a recording's time began */
         int64_t seen_ns = live->last_sample_ns > live->first_seen_ns ? live->last_sample_ns
                                                                      : live->first_seen_ns;
         if (now_ns - seen_ns < idle_ns)

@@ -33,6 +33,8 @@ struct live_job {
     bool layout_changed;           /* its record of topology is due */
     int64_t attempt;               /* of the layout last recorded */
     int64_t refused_rank, refused_host;
+    struct verdict *open;          /* verdicts that hold, for a core that is read again; owned */
+    size_t open_count, open_capacity;
 };
 
 struct jobs *jobs_new(const struct jobs_limits *limits, const struct engine_params *params);
@@ -48,6 +50,9 @@ int32_t jobs_count(const struct jobs *jobs);
 MUST_CHECK enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_ns,
                                 bool *ret_created, struct error *reterr);
 
+/* The cause that jobs_take gives when the budget is used up: compare the pointer. */
+extern const char *const JOBS_NO_ROOM;
+
 /* Where a sample went: NULL when taken, else the cause for the sender (static text). A `hello` with a world
  * makes its job. gpu and event lines without a job go to every job that has ranks on their host. */
 const char *jobs_take(struct jobs *jobs, const struct sample *sample, int64_t now_ns);
@@ -55,6 +60,9 @@ const char *jobs_take(struct jobs *jobs, const struct sample *sample, int64_t no
 /* What the senders' clocks show now, by how far they were behind ours when lines came; 0 before the first line.
  * A median: one rank whose clock is an hour off does not move it. */
 int64_t jobs_sender_time(const struct live_job *live, int64_t now_ns);
+
+/* Remembers a verdict that holds, or forgets the one that a clear ends. */
+void jobs_note_verdict(struct live_job *live, const struct verdict *verdict);
 
 /* Which rack a node stands in, as the cluster or a site's inventory says; used for jobs known by hello. */
 void jobs_learn_world(struct jobs *jobs, const struct world *world);

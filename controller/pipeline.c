@@ -178,19 +178,26 @@ static void capture_new_incidents(struct pipeline *pipeline, size_t known, const
     }
 }
 
+static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict,
+                 const char *source)
+{
+    size_t known = remediation_incident_count(pipeline->core);
+    bool is_hardware = verdict->kind == VERDICT_FAULT || verdict->kind == VERDICT_INFO;
+    remediation_verdict(pipeline->core, engine_job(live->engine), verdict, is_hardware ? source : "detector",
+                        pipeline->now_ns);
+    capture_new_incidents(pipeline, known, verdict);
+}
+
 static void take_verdicts(struct pipeline *pipeline, struct live_job *live, const char *source)
 {
     struct verdict verdict;
     while (engine_next(live->engine, &verdict)) {
         pipeline->counts.verdicts[verdict.kind]++;
         record_verdict(pipeline, live, &verdict);
+        jobs_note_verdict(live, &verdict);
         if (pipeline->on_verdict != NULL)
             pipeline->on_verdict(pipeline->on_verdict_context, live, &verdict);
-        size_t known = remediation_incident_count(pipeline->core);
-        bool is_hardware = verdict.kind == VERDICT_FAULT || verdict.kind == VERDICT_INFO;
-        remediation_verdict(pipeline->core, engine_job(live->engine), &verdict,
-                            is_hardware ? source : "detector", pipeline->now_ns);
-        capture_new_incidents(pipeline, known, &verdict);
+        fold(pipeline, live, &verdict, source);
         verdict_done(&verdict);
     }
 }
@@ -280,6 +287,7 @@ static void follow_recording(struct write_pass *pass, int64_t time_ns)
 static void refuse(struct write_pass *pass, const char *cause)
 {
     pass->written.refused++;
+    pass->written.no_room += cause == JOBS_NO_ROOM ? 1 : 0;
     if (pass->write->on_error != NULL)
         pass->write->on_error(pass->write->context, pass->parser->counts.lines, cause);
 }
@@ -475,6 +483,11 @@ void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core)
     remediation_free(pipeline->core);
     pipeline->core = take_core;
     remediation_guards(take_core, pipeline->guards, pipeline->now_ns);
+    for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
+        tell_progress(pipeline, live);
+        for (size_t i = 0; i < live->open_count; i++)
+            fold(pipeline, live, &live->open[i], "events");
+    }
     drain(pipeline);
 }
 

@@ -38,7 +38,8 @@ struct pipeline *pipeline_new(const struct pipeline_params *params, const struct
 void pipeline_free(struct pipeline *pipeline);   /* the actuator's calls must have ended before */
 DEFINE_AUTO(struct pipeline, pipeline_free)
 
-/* Replaces the core after the store said that ours is out of date; engines and series stay. */
+/* Replaces the core by one that was read from the store; engines and series stay, and verdicts that hold are told to
+ * it again. */
 void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core);
 
 /* A refused line is told like a bad one: line number and cause. */
@@ -54,6 +55,7 @@ struct pipeline_write {
 };
 struct pipeline_written {
     int64_t lines, accepted, refused, bad_lines, fields;
+    int64_t no_room;               /* of the refused: the memory budget is used up */
 };
 struct pipeline_written pipeline_write(struct pipeline *pipeline, const struct pipeline_write *write,
                                        int64_t now_ns);

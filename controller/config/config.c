@@ -474,3 +474,38 @@ bool config_needs_restart(const struct config *old, const struct config *new, st
     }
     return needs;
 }
+
+static void copy_value(struct config *config, const struct option *option, const struct config *from)
+{
+    switch (option->type) {
+    case TYPE_TEXT:
+        ignore_status(set_text(config, option, *(const char **)target(from, option))); /* cannot fail */
+        return;
+    case TYPE_LIST: {
+        const struct config_list *list = target(from, option);
+        list_done(target(config, option));
+        for (size_t i = 0; i < list->count; i++)
+            ignore_status(list_add(config, option, view_of(list->items[i]), NULL)); /* it fitted there */
+        return;
+    }
+    case TYPE_BOOL:
+        *(bool *)target(config, option) = *(bool *)target(from, option);
+        return;
+    case TYPE_NUMBER:
+        *(double *)target(config, option) = *(double *)target(from, option);
+        return;
+    case TYPE_CHOICE:
+    case TYPE_COUNT:
+    case TYPE_BYTES:
+    case TYPE_DURATION:
+        *(int64_t *)target(config, option) = *(int64_t *)target(from, option);
+        return;
+    }
+}
+
+void config_take_reloadable(struct config *config, const struct config *from)
+{
+    for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
+        if (OPTIONS[i].flags & RELOADABLE)
+            copy_value(config, &OPTIONS[i], from);
+}

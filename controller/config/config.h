@@ -57,6 +57,9 @@ void config_print_example(struct text *out);  /* deploy/broomd.example.yaml */
 /* Names of options that differ and take effect only after a restart, comma separated; false when none. */
 bool config_needs_restart(const struct config *old, const struct config *new, struct text *out);
 
+/* Takes over from `from` what a reload may change. */
+void config_take_reloadable(struct config *config, const struct config *from);
+
 /* True for 127.0.0.0/8, ::1, localhost and Unix sockets. */
 bool config_is_loopback(const char *address);
 

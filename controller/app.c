@@ -1,0 +1,352 @@
+/* Start order, the tick, reload and stop of the daemon. */
+#include "controller/app_state.h"
+
+#include "controller/sys/clock.h"
+#include "controller/sys/log.h"
+#include "controller/sys/notify.h"
+#include "remediation/actuators/dry_run.h"
+#include "remediation/actuators/rehearsal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const int64_t NS_PER_MS = 1000000;
+static const int64_t NS_PER_S = 1000000000;
+
+enum { TICK_MS = 250, TICK_MS_LEAST = 10, STOP_S = 20, JUMP_S = 2, DISTRUST_S = 60 };
+
+/* ---- time ---- */
+
+/* A wall clock that leaps while the monotonic one does not makes every deadline a lie: nothing acts for a while. */
+static void watch_clock(struct app *app)
+{
+    struct clock_reading now = clock_read();
+    int64_t leap_ns = (now.wall_ns - app->last_wall_ns) - (now.monotonic_ns - app->last_monotonic_ns);
+    if (app->last_wall_ns != 0 && (leap_ns > JUMP_S * NS_PER_S || leap_ns < -JUMP_S * NS_PER_S)) {
+        app->clock_jumps++;
+        app->clock_trusted_from_ns = now.monotonic_ns + DISTRUST_S * NS_PER_S;
+        log_event(LOG_WARN, "clock_jumped", kv_num("seconds", (double)leap_ns / (double)NS_PER_S),
+                  kv_int("nothing_acts_for_s", DISTRUST_S));
+    }
+    app->last_wall_ns = now.wall_ns;
+    app->last_monotonic_ns = now.monotonic_ns;
+}
+
+static int64_t tick_ns(void)
+{
+    int64_t ms = (int64_t)(TICK_MS / clock_scale());
+    return (ms < TICK_MS_LEAST ? TICK_MS_LEAST : ms) * NS_PER_MS;
+}
+
+/* What need not be done every tick of a fast clock: once a real second. */
+static void flush_and_greet(struct app *app)
+{
+    int64_t now_ns = clock_read().monotonic_ns;
+    if (now_ns - app->greeted_ns < NS_PER_S)
+        return;
+    app->greeted_ns = now_ns;
+    if (app->recorder != NULL)
+        recorder_flush(app->recorder);
+    notify_watchdog();
+    if (!app->is_greeted && app_store_is_up(app)) {
+        app->is_greeted = true;
+        health_started(app->health);
+        notify_ready();
+        log_event(LOG_INFO, "ready", kv_int("port", http_server_port(app->api_server)));
+    }
+}
+
+static void on_tick(void *context)
+{
+    struct app *app = context;
+    int64_t started_ns = clock_read().monotonic_ns;
+    watch_clock(app);
+    app_store_changed(app); /* asks again for what a failed restore left open; tells the guards */
+    pipeline_tick(app->pipeline, clock_now_ns());
+    metrics_observe(app->metrics, METRIC_PASS_SECONDS, (double)(clock_read().monotonic_ns - started_ns) / 1e9);
+    flush_and_greet(app);
+    loop_timer_set(app->tick_timer, tick_ns());
+}
+
+/* ---- reload and stop ---- */
+
+static void reload_policies(struct app *app)
+{
+    struct policy_set *set = app_load_policies(app);
+    if (set != NULL)
+        remediation_set_policy(pipeline_core(app->pipeline), set, clock_now_ns());
+}
+
+static void on_hangup(void *context, int signal_number)
+{
+    struct app *app = context;
+    AUTO_TEXT findings = {0};
+    AUTO_TEXT restart = {0};
+    struct error error = {0};
+    struct config *config = NULL;
+    (void)signal_number;
+    notify_reloading();
+    if (config_load(app->options->config_path, app->options->config_is_named, app->options->overrides,
+                    app->options->override_count, &config, &findings, &error) != OK) {
+        log_event(LOG_ERROR, "config_refused", kv_str("reason", error.message),
+                  kv_str("findings", findings.length > 0 ? findings.bytes : ""),
+                  kv_str("then", "the last good one stays"));
+    } else {
+        if (config_needs_restart(app->config, config, &restart))
+            log_event(LOG_WARN, "config_needs_restart", kv_str("options", restart.bytes));
+        config_take_reloadable(app->config, config);
+        log_init((enum log_level)app->config->log_level);
+        remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode, clock_now_ns());
+        if (auth_reload(app->auth, app->config, &findings, &error) != OK)
+            log_event(LOG_ERROR, "auth_refused", kv_str("reason", error.message),
+                      kv_str("then", "the last good one stays"));
+        log_event(LOG_INFO, "config_reloaded", kv_str("mode", mode_name((enum mode)app->config->mode)));
+    }
+    config_free(config);
+    reload_policies(app);
+    notify_ready();
+}
+
+static void stop_loop(void *context)
+{
+    const struct app *app = context;
+    loop_stop(app->loop);
+}
+
+static void stop_embedded(void *context)
+{
+    struct app *app = context;
+    if (app->embedded == NULL)
+        loop_stop(app->loop);
+    else
+        embedded_stop(app->embedded, stop_loop, app);
+}
+
+/* First signal: write what is queued, give the lease back, stop the database, end. Second: end now. */
+static void on_terminate(void *context, int signal_number)
+{
+    struct app *app = context;
+    if (app->is_stopping) {
+        loop_stop(app->loop);
+        return;
+    }
+    app->is_stopping = true;
+    log_event(LOG_INFO, "stopping", kv_int("signal", signal_number));
+    notify_stopping();
+    health_stopping(app->health);
+    http_server_free(TAKE(app->api_server));
+    loop_timer_stop(app->tick_timer);
+    loop_timer_set(app->stop_timer, STOP_S * NS_PER_S);
+    if (app->store != NULL)
+        store_stop(app->store, STOP_S / 2 * NS_PER_S, stop_embedded, app);
+    else
+        stop_embedded(app);
+}
+
+/* ---- start ---- */
+
+static enum status make_folder(const char *path, struct error *reterr)
+{
+    if (mkdir(path, 0750) == 0 || errno == EEXIST)
+        return OK;
+    return error_set(reterr, ERR_IO, "cannot make '%s': %s; name another with --data-dir or --set run_dir=", path,
+                     strerror(errno));
+}
+
+static enum status start_actuator(struct app *app, struct error *reterr)
+{
+    if (strcmp(app->config->actuator_kind, "rehearsal") == 0)
+        app->actuator = rehearsal_new(app->loop, app->client, app->config->actuator_url);
+    else
+        app->actuator = dry_run_new(app->loop);
+    bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 || !app->actuator->changes_world;
+    if (clock_scale() > 1.0 && !is_pretended)
+        return error_set(reterr, ERR_REFUSED, "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
+                         app->actuator->name);
+    return OK;
+}
+
+static void start_pipeline(struct app *app)
+{
+    struct pipeline_params params = {
+        .limits = {.memory_bytes = app->config->memory_bytes,
+                   .series_bytes_per_job = app->config->series_bytes,
+                   .jobs = (int32_t)app->config->jobs,
+                   .ranks = (int32_t)app->config->ranks},
+        .detection = engine_params_default(),
+        .describe_every_ns = app->config->describe_every_ns};
+    params.detection.enabled = app->config->detection_enabled;
+    params.detection.false_evictions_per_10k_gpu_months = app->config->false_evictions;
+    params.detection.slow_min_ratio = app->config->min_slowdown;
+    struct pipeline_ports ports = app_ports(app);
+    app->pipeline = pipeline_new(&params, &ports, app_core_new(app));
+}
+
+static void on_embedded_ready(void *context, const char *conninfo)
+{
+    struct app *app = context;
+    app->database_reason[0] = '\0';
+    if (app->store == NULL)
+        app_store_open(app, conninfo, true);
+    else
+        store_try_now(app->store);
+}
+
+static void on_embedded_lost(void *context, const char *reason)
+{
+    struct app *app = context;
+    log_event(LOG_WARN, "database_lost", kv_str("reason", reason));
+    text_copy(app->database_reason, sizeof app->database_reason, reason);
+}
+
+static enum status start_database(struct app *app, struct error *reterr)
+{
+    if (app->config->database[0] != '\0') {
+        app_store_open(app, app->config->database, false);
+        return OK;
+    }
+    return embedded_start(app->loop, app->config->data_dir, on_embedded_ready, on_embedded_lost, app,
+                          &app->embedded, reterr);
+}
+
+static enum status start_recorder(struct app *app, struct error *reterr)
+{
+    AUTO_TEXT dir = {0};
+    if (!app->config->recorder_enabled)
+        return OK;
+    text_addf(&dir, "%s/recorder", app->config->data_dir);
+    return recorder_open(dir.bytes, app->config->recorder_bytes, &app->recorder, reterr);
+}
+
+static enum status listen_api(struct app *app, struct error *reterr)
+{
+    const struct config *config = app->config;
+    struct http_limits limits = http_limits_default();
+    limits.body_bytes = (size_t)config->body_bytes;
+    limits.inflated_bytes = (size_t)config->inflated_bytes;
+    limits.connections = (int)config->connections;
+    struct http_tls tls = {.certificate_file = config->tls_certificate,
+                           .key_file = config->tls_key,
+                           .client_ca_file = config->tls_client_ca[0] != '\0' ? config->tls_client_ca : NULL};
+    struct api_backend backend = app_backend(app);
+    app->api = api_new(&backend, app->auth);
+    app->api_server = http_server_new(app->loop, &limits, api_route, app->api);
+    if (config->listen_api[0] != '\0')
+        TRY(http_server_listen(app->api_server, config->listen_api,
+                               config->tls_certificate[0] != '\0' ? &tls : NULL, reterr));
+    AUTO_TEXT socket = {0};
+    if (config->listen_socket[0] != '\0')
+        text_addf(&socket, "unix:%s", config->listen_socket);
+    else
+        text_addf(&socket, "unix:%s/broomd.sock", config->run_dir);
+    return http_server_listen(app->api_server, socket.bytes, NULL, reterr);
+}
+
+static enum status listen_health(struct app *app, struct error *reterr)
+{
+    struct http_limits limits = http_limits_default();
+    if (app->config->listen_health[0] == '\0')
+        return OK;
+    app->health_server = http_server_new(app->loop, &limits, health_route, app->health);
+    return http_server_listen(app->health_server, app->config->listen_health, NULL, reterr);
+}
+
+static void start_signals(struct app *app)
+{
+    app->signals[0] = loop_signal_new(app->loop, SIGTERM, on_terminate, app);
+    app->signals[1] = loop_signal_new(app->loop, SIGINT, on_terminate, app);
+    app->signals[2] = loop_signal_new(app->loop, SIGHUP, on_hangup, app);
+}
+
+static enum status start(struct app *app, struct error *reterr)
+{
+    TRY(make_folder(app->config->data_dir, reterr));
+    TRY(make_folder(app->config->run_dir, reterr));
+    signal(SIGPIPE, SIG_IGN);
+    notify_init();
+    app->loop = loop_new();
+    start_signals(app);
+    app->client = http_client_new(app->loop);
+    app->metrics = metrics_new();
+    app->health = health_new(app->metrics, app_refresh_health, app);
+    AUTO_TEXT findings = {0};
+    enum status status = auth_new(app->config, &findings, &app->auth, reterr);
+    if (status != OK) {
+        fputs(findings.length > 0 ? findings.bytes : "", stderr);
+        return status;
+    }
+    TRY(start_actuator(app, reterr));
+    start_pipeline(app);
+    app->tick_timer = loop_timer_new(app->loop, on_tick, app);
+    app->stop_timer = loop_timer_new(app->loop, stop_loop, app);
+    TRY(listen_health(app, reterr)); /* first: whoever waits for us may ask why */
+    TRY(start_recorder(app, reterr));
+    TRY(listen_api(app, reterr));
+    return start_database(app, reterr);
+}
+
+static void stop(struct app *app)
+{
+    http_server_free(app->api_server);
+    http_server_free(app->health_server);
+    api_free(app->api);
+    auth_free(app->auth);
+    http_client_free(app->client); /* before the actuator: its calls under way are dropped */
+    if (app->actuator != NULL)
+        app->actuator->free(app->actuator->self);
+    store_free(app->store);
+    embedded_free(app->embedded);
+    pipeline_free(app->pipeline);
+    recorder_free(app->recorder);
+    health_free(app->health);
+    metrics_free(app->metrics);
+    loop_timer_free(app->tick_timer);
+    loop_timer_free(app->stop_timer);
+    for (size_t i = 0; i < ARRAY_LEN(app->signals); i++)
+        loop_signal_free(app->signals[i]);
+    loop_free(app->loop);
+    text_done(&app->policy_names);
+    config_free(app->config);
+}
+
+static int run(struct app *app)
+{
+    struct error error = {0};
+    if (start(app, &error) != OK) {
+        log_event(LOG_ERROR, "not_started", kv_str("reason", error.message));
+        return 1;
+    }
+    app->started_ns = clock_now_ns();
+    log_event(LOG_INFO, "started", kv_str("version", BROOM_VERSION),
+              kv_str("mode", mode_name((enum mode)app->config->mode)), kv_str("actuator", app->actuator->name),
+              kv_int("port", http_server_port(app->api_server)));
+    loop_timer_set(app->tick_timer, 0);
+    loop_run(app->loop);
+    log_event(LOG_INFO, "stopped", kv_int("code", app->exit_code));
+    return app->exit_code;
+}
+
+int app_run(const struct app_options *options)
+{
+    struct app app = {.options = options};
+    AUTO_TEXT findings = {0};
+    struct error error = {0};
+    enum status status = config_load(options->config_path, options->config_is_named, options->overrides,
+                                     options->override_count, &app.config, &findings, &error);
+    if (status != OK) {
+        fputs(findings.length > 0 ? findings.bytes : "", stderr);
+        fprintf(stderr, "broomd: %s\n", error.message);
+        return status == ERR_INVALID ? 3 : 1;
+    }
+    log_init((enum log_level)app.config->log_level);
+    if (options->time_scale > 1.0) {
+        int64_t origin_ns = options->time_origin_ns > 0 ? options->time_origin_ns : clock_read().wall_ns;
+        clock_init(options->time_scale, origin_ns, origin_ns);
+    }
+    int code = run(&app);
+    stop(&app);
+    return code;
+}

@@ -1,0 +1,67 @@
+/* What the parts of the daemon share: app.c builds it, app_backend.c answers the API from it, app_store.c joins it
+ * with the database, app_health.c says how it is.
+ */
+#ifndef BROOM_CONTROLLER_APP_STATE_H
+#define BROOM_CONTROLLER_APP_STATE_H
+
+#include "controller/admin/api.h"
+#include "controller/admin/auth.h"
+#include "controller/admin/health.h"
+#include "controller/admin/metrics.h"
+#include "controller/app.h"
+#include "controller/config/config.h"
+#include "controller/io/http_client.h"
+#include "controller/io/recorder.h"
+#include "controller/pipeline.h"
+#include "controller/store/embedded/embedded.h"
+#include "controller/store/store.h"
+
+struct app {
+    const struct app_options *options;
+    struct config *config;
+    struct loop *loop;
+    struct http_client *client;
+    struct actuator *actuator;
+    struct pipeline *pipeline;
+    struct embedded *embedded;         /* NULL with a database of the site */
+    struct store *store;               /* NULL until there is something to connect to */
+    struct recorder *recorder;         /* NULL: not recording */
+    struct auth *auth;
+    struct api *api;
+    struct http_server *api_server, *health_server;
+    struct metrics *metrics;
+    struct health *health;
+    struct loop_timer *tick_timer, *stop_timer;
+    struct loop_signal *signals[3];
+    int64_t started_ns;                /* pipeline time */
+    bool is_stopping;
+    bool is_restoring, is_restored;    /* the core holds what the database knows */
+    bool was_up;
+    bool is_greeted;                   /* systemd and /readyz were told that we are ready */
+    int64_t greeted_ns;                /* real time of the last second's duties */
+    char database_reason[ERROR_MESSAGE_BYTES]; /* why there is no store yet */
+    char policy_reason[ERROR_MESSAGE_BYTES];   /* why the last policy files were not taken; "" */
+    struct text policy_names;          /* "nvl72-default (hash)" */
+    int64_t last_wall_ns, last_monotonic_ns, clock_trusted_from_ns; /* real time, for jumps */
+    int64_t clock_jumps;
+    int exit_code;
+};
+
+/* app_store.c */
+struct pipeline_ports app_ports(struct app *app);
+void app_store_open(struct app *app, const char *conninfo, bool is_private);
+void app_store_changed(void *app);
+bool app_store_is_up(const struct app *app);
+/* The policies as the files stand now, or NULL: what is wrong is logged and in policy_reason. Caller owns. */
+struct policy_set *app_load_policies(struct app *app);
+/* A core without incidents under the policies that hold now. */
+struct remediation *app_core_new(struct app *app);
+void app_tell_guards(struct app *app);
+
+/* app_backend.c */
+struct api_backend app_backend(struct app *app);
+
+/* app_health.c: brings checks and gauges up to date; a loop_fn. */
+void app_refresh_health(void *app);
+
+#endif

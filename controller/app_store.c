@@ -1,0 +1,186 @@
+/* The daemon and its database: submit, restore, guards. */
+#include "controller/app_state.h"
+
+#include "controller/config/policy_files.h"
+#include "controller/sys/clock.h"
+#include "controller/sys/log.h"
+
+#include <string.h>
+
+enum { RESTORE_DAYS = 8 };
+static const int64_t NS_PER_DAY = INT64_C(86400) * 1000000000;
+
+/* ---- ports of the pipeline ---- */
+
+static void port_submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
+{
+    struct app *app = self;
+    if (app->store == NULL)
+        done(context, ERR_UNREACHABLE, "the database is not up yet");
+    else
+        store_submit(app->store, records, spoolable ? STORE_MAY_SPOOL : 0, done, context);
+}
+
+static void port_diverged(void *self, const char *reason)
+{
+    struct app *app = self;
+    log_event(LOG_WARN, "state_diverged", kv_str("reason", reason != NULL ? reason : ""),
+              kv_str("then", "read again from the database"));
+    app->is_restored = false;
+    app_tell_guards(app);
+    app_store_changed(app);
+}
+
+static void port_notify(void *self, const char *incident_ref, const char *params_json)
+{
+    (void)self;
+    AUTO(json_free) struct json *params = NULL;
+    if (params_json != NULL)
+        ignore_status(json_parse(view_of(params_json), &params, NULL)); /* ours; a missing text is "" */
+    log_event(LOG_WARN, "notified", kv_str("incident", incident_ref),
+              kv_str("severity", json_get_string(params, "severity", "info")),
+              kv_str("reason", json_get_string(params, "text", "")));
+}
+
+struct pipeline_ports app_ports(struct app *app)
+{
+    return (struct pipeline_ports){.self = app,
+                                   .submit = port_submit,
+                                   .diverged = port_diverged,
+                                   .notify = port_notify,
+                                   .actuator = app->actuator};
+}
+
+/* ---- policies ---- */
+
+struct policy_set *app_load_policies(struct app *app)
+{
+    AUTO_TEXT findings = {0};
+    struct error error = {0};
+    struct policy_set *set = NULL;
+    app->policy_reason[0] = '\0';
+    if (policy_files_load(app->config->policies, &set, &findings, &error) != OK) {
+        text_copy(app->policy_reason, sizeof app->policy_reason, error.message);
+        log_event(LOG_ERROR, "policies_refused", kv_str("reason", error.message),
+                  kv_str("findings", findings.length > 0 ? findings.bytes : ""));
+        return NULL;
+    }
+    text_clear(&app->policy_names);
+    for (size_t i = 0; i < set->count; i++)
+        text_addf(&app->policy_names, "%s%s (%s)", i > 0 ? ", " : "", set->items[i]->name, set->items[i]->hash);
+    log_event(LOG_INFO, "policies_loaded", kv_int("policies", (int64_t)set->count),
+              kv_str("names", app->policy_names.length > 0 ? app->policy_names.bytes : ""));
+    return set;
+}
+
+struct remediation *app_core_new(struct app *app)
+{
+    struct remediation_params params = {.daemon_mode = (enum mode)app->config->mode,
+                                        .actuator = app->actuator->name,
+                                        .next_number = 1};
+    struct remediation *core = remediation_new(&params);
+    struct policy_set *set = app_load_policies(app);
+    if (set != NULL)
+        remediation_set_policy(core, set, clock_now_ns());
+    return core;
+}
+
+/* ---- restore ---- */
+
+static bool restore_incidents(struct app *app, struct remediation *core, const struct json *root)
+{
+    int64_t now_ns = clock_now_ns();
+    bool is_whole = true;
+    for (const struct json *record = json_first(json_get(root, "incidents")); record != NULL;
+         record = json_next(record)) {
+        struct error error = {0};
+        if (remediation_restore(core, record, now_ns, &error) == OK)
+            continue;
+        log_event(LOG_ERROR, "incident_not_restored", kv_str("incident", json_get_string(record, "ref", "?")),
+                  kv_str("reason", error.message), kv_str("then", "nothing is acted on"));
+        text_copy(app->database_reason, sizeof app->database_reason, error.message);
+        is_whole = false;
+    }
+    return is_whole;
+}
+
+static void on_restore(void *context, enum status status, const char *reason, struct view json)
+{
+    struct app *app = context;
+    AUTO(json_free) struct json *root = NULL;
+    struct error error = {0};
+    app->is_restoring = false;
+    if (status != OK || json_parse(json, &root, &error) != OK) {
+        log_event(LOG_WARN, "restore_failed", kv_str("reason", status != OK ? reason : error.message),
+                  kv_str("then", "tried again"));
+        return; /* the next tick asks again */
+    }
+    AUTO(remediation_free) struct remediation *core = app_core_new(app);
+    const char *why = json_get_bool(root, "breaker_open", false) ? json_get_string(root, "breaker_reason", "")
+                                                                  : json_get_string(root, "paused_text", "");
+    const char *by = json_get_string(root, "paused_by", NULL);
+    AUTO_TEXT pause = {0};
+    text_addf(&pause, "%s%s%s", by != NULL ? by : "", by != NULL ? ": " : "", why);
+    remediation_restore_control(core, json_get_bool(root, "paused", false),
+                                json_get_bool(root, "breaker_open", false), pause.bytes,
+                                json_get_int(root, "next_number", 1));
+    if (!restore_incidents(app, core, root))
+        return;
+    app->is_restored = true;
+    app->database_reason[0] = '\0';
+    log_event(LOG_INFO, "state_restored", kv_int("incidents", (int64_t)remediation_incident_count(core)),
+              kv_int("epoch", store_status(app->store).epoch));
+    pipeline_restart(app->pipeline, TAKE(core));
+    app_tell_guards(app);
+}
+
+void app_tell_guards(struct app *app)
+{
+    struct store_status status = {0};
+    if (app->store != NULL)
+        status = store_status(app->store);
+    bool is_up = app_store_is_up(app);
+    bool clock_trusted = clock_read().monotonic_ns >= app->clock_trusted_from_ns;
+    pipeline_guards(app->pipeline, status.lease_held, clock_trusted, is_up, clock_now_ns());
+    if (is_up && !app->was_up)
+        pipeline_store_is_up(app->pipeline);
+    app->was_up = is_up;
+}
+
+bool app_store_is_up(const struct app *app)
+{
+    return app->store != NULL && app->is_restored && store_status(app->store).state == STORE_UP;
+}
+
+void app_store_changed(void *context)
+{
+    struct app *app = context;
+    if (app->store == NULL || app->is_stopping)
+        return;
+    struct store_status status = store_status(app->store);
+    if (status.state == STORE_UP && !app->is_restored && !app->is_restoring) {
+        app->is_restoring = true;
+        store_restore(app->store, clock_now_ns() - RESTORE_DAYS * NS_PER_DAY, on_restore, app);
+    }
+    if (status.state == STORE_WAITING_LEASE)
+        app->is_restored = false; /* whoever holds it may change what we know */
+    app_tell_guards(app);
+}
+
+void app_store_open(struct app *app, const char *conninfo, bool is_private)
+{
+    AUTO_TEXT dir = {0};
+    struct error error = {0};
+    text_addf(&dir, "%s/store", app->config->data_dir);
+    struct store_params params = {.conninfo = conninfo,
+                                  .dir = dir.bytes,
+                                  .spool_bytes_max = app->config->spool_bytes,
+                                  .keep_days = (int32_t)(app->config->retention_events_ns / NS_PER_DAY),
+                                  .is_private = is_private};
+    if (store_new(app->loop, &params, app_store_changed, app, &app->store, &error) == OK)
+        return;
+    log_event(LOG_ERROR, "store_refused", kv_str("reason", error.message));
+    text_copy(app->database_reason, sizeof app->database_reason, error.message);
+    app->exit_code = 1;
+    loop_stop(app->loop);
+}
