@@ -30,17 +30,19 @@ static void answer(struct cluster_operation *operation, enum outcome outcome, co
     operation->running = false;
 }
 
+/* Names were checked by are_nodes before. */
 static struct cluster_node *node_of(struct cluster *cluster, const struct json *name)
 {
     int32_t tray = cluster_find_node(cluster, json_string(name, ""));
-    return tray >= 0 ? &cluster->nodes[tray] : NULL;
+    assert(tray >= 0);
+    return &cluster->nodes[tray];
 }
 
 /* False, and the operation is refused, when a name is not a node. */
 static bool are_nodes(struct cluster *cluster, const struct json *names, struct cluster_operation *operation)
 {
     for (const struct json *name = json_first(names); name != NULL; name = json_next(name))
-        if (node_of(cluster, name) == NULL) {
+        if (cluster_find_node(cluster, json_string(name, "")) < 0) {
             answer(operation, OUTCOME_REFUSED, "there is no node '%.100s'", json_string(name, ""));
             return false;
         }

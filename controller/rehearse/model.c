@@ -173,8 +173,20 @@ void model_start(struct model *model, int64_t at_ns, int64_t first_step)
     model_queue(model, &hello, at_ns);  /* stands for the hello of every rank */
 }
 
+/* Ranks that are asked to end while they step say so; those that hang cannot. */
+static void queue_farewell(struct model *model)
+{
+    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE,
+                          .time_ns = model->info.now_ns, .job = view_of(model->job_name),
+                          .kind = view_of("restart"), .present = UINT64_C(1) << FIELD_STEP};
+    mark.values[FIELD_STEP] = (double)model->step;
+    model_queue(model, &mark, model->info.now_ns);
+}
+
 void model_halt(struct model *model)
 {
+    if (model->info.phase == MODEL_STEPPING && model->config.send_marks)
+        queue_farewell(model);
     model->info.phase = MODEL_HALTED;
     model->begin_ns = model->end_ns = model->beat_ns = model->gauge_ns = INT64_MAX;
     model->pause_kind = NULL;
@@ -201,6 +213,7 @@ bool model_request_checkpoint(struct model *model)
 void model_finish(struct model *model, model_sample_fn *fn, void *context)
 {
     model_send_mark(model, "finished", model->info.now_ns, 0, fn, context);
+    model->info.phase = MODEL_INIT; /* no farewell beside it */
     model_halt(model);
 }
 

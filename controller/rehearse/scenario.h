@@ -1,0 +1,50 @@
+/* The rehearsals of formats.md section 7: what happens, and how it must end.
+ */
+#ifndef BROOM_REHEARSE_SCENARIO_H
+#define BROOM_REHEARSE_SCENARIO_H
+
+#include "controller/rehearse/cluster_state.h"
+#include "detectors/verdict.h"
+
+enum scenario_damage { DAMAGE_NONE = 0, DAMAGE_GPU, DAMAGE_TRAY, DAMAGE_RACK };
+
+/* How it must end. */
+struct ending {
+    int incidents;
+    uint32_t kinds, scopes;        /* bit per enum value; of the incident */
+    int severity;
+    enum scenario_damage damage;   /* DAMAGE_GPU, DAMAGE_TRAY: its tray is cordoned; DAMAGE_RACK: the rack */
+    int restarts;
+    bool victims;                  /* ranks that stopped because of it are listed */
+    bool to_spare_rack;            /* the whole segment moves there; else to a spare of the same rack */
+    bool holds;                    /* held for one missing spare first */
+    bool observer_suspect;
+};
+
+struct scenario {
+    const char *name;
+    const char *summary;           /* one line for --help */
+    double speed;                  /* pipeline seconds a real second */
+    int64_t duration_ns;           /* without a fault to mend: its length; else the most that it may take */
+    int64_t linger_ns;             /* after the ending is reached: nothing more may happen */
+    int32_t racks, spare_racks, trays_spare;
+    double compute_ms;
+    bool everyday_noise;           /* evaluations, sequence lengths, GC, a node NotReady for 90 s */
+    bool spare_appears;            /* one hidden spare joins 30 min after the fault */
+    enum fault_kind fault;
+    double magnitude;
+    int64_t fault_step;            /* 0: no fault */
+    struct ending ending;
+};
+
+const struct scenario *scenario_find(const char *name);  /* NULL when there is none */
+size_t scenario_count(void);
+const struct scenario *scenario_at(size_t index);
+
+/* The cluster of a scenario; the seed also picks which GPU, tray or rack it hits. */
+struct cluster_config scenario_cluster(const struct scenario *scenario, uint64_t seed);
+struct model_fault scenario_fault(const struct scenario *scenario, uint64_t seed);
+/* Both together, ready for cluster_start. Caller frees. */
+struct cluster *scenario_build(const struct scenario *scenario, uint64_t seed);
+
+#endif
