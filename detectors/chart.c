@@ -39,6 +39,7 @@ void bank_init(struct bank *bank, int32_t units)
     }
     bank->spikes = xcalloc(count, sizeof *bank->spikes);
     bank->scratch = xcalloc(count, sizeof *bank->scratch);
+    bank->arriving = xcalloc(count, sizeof *bank->arriving);
     bank->clip = 0.5;
     bank->spike_over = SPIKE_LEAST;
     bank_clear(bank);
@@ -56,16 +57,19 @@ void bank_done(struct bank *bank)
     }
     xfree(bank->spikes);
     xfree(bank->scratch);
+    xfree(bank->arriving);
     memset(bank, 0, sizeof *bank);
+}
+
+static size_t place(const struct bank *bank, size_t slot, int32_t unit)
+{
+    return slot * (size_t)bank->units + (size_t)unit;
 }
 
 void bank_clear_unit(struct bank *bank, int32_t unit)
 {
-    float *ring = bank->ring + (size_t)unit * CHART_RING;
-    float *clipped = bank->clipped + (size_t)unit * CHART_RING;
-
-    for (int i = 0; i < CHART_RING; i++)
-        ring[i] = clipped[i] = NAN;
+    for (size_t slot = 0; slot < CHART_RING; slot++)
+        bank->ring[place(bank, slot, unit)] = bank->clipped[place(bank, slot, unit)] = NAN;
     for (int w = 0; w < CHART_WINDOWS; w++) {
         bank->sum[w][unit] = 0;
         bank->have[w][unit] = 0;
@@ -92,7 +96,7 @@ double bank_value(const struct bank *bank, int32_t unit, int back)
 {
     if (back >= bank->pushed || back >= CHART_RING)
         return (double)NAN;
-    return (double)bank->ring[(size_t)unit * CHART_RING + slot_back(bank, back)];
+    return (double)bank->ring[place(bank, slot_back(bank, back), unit)];
 }
 
 int64_t bank_step(const struct bank *bank, int back)
@@ -166,26 +170,22 @@ static float clip_value(const struct bank *bank, float value)
 /* All sums anew: after the clip changed, and now and then so that rounding cannot pile up. */
 static void rebuild_sums(struct bank *bank)
 {
-    for (int32_t u = 0; u < bank->units; u++) {
-        float *ring = bank->ring + (size_t)u * CHART_RING;
-        float *clipped = bank->clipped + (size_t)u * CHART_RING;
-
-        for (int w = 0; w < CHART_WINDOWS; w++) {
-            bank->sum[w][u] = 0;
-            bank->have[w][u] = 0;
-        }
-        for (int back = 0; back < CHART_RING && back < bank->pushed; back++) {
-            size_t slot = slot_back(bank, back);
-            if (!isfinite(ring[slot]))
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        memset(bank->sum[w], 0, (size_t)bank->units * sizeof(float));
+        memset(bank->have[w], 0, (size_t)bank->units);
+    }
+    for (int back = 0; back < CHART_RING && back < bank->pushed; back++)
+        for (int32_t u = 0; u < bank->units; u++) {
+            size_t at = place(bank, slot_back(bank, back), u);
+            if (!isfinite(bank->ring[at]))
                 continue;
-            clipped[slot] = clip_value(bank, ring[slot]);
+            bank->clipped[at] = clip_value(bank, bank->ring[at]);
             for (int w = 0; w < CHART_WINDOWS; w++)
                 if (back < WINDOW_ROWS[w]) {
-                    bank->sum[w][u] += clipped[slot];
+                    bank->sum[w][u] += bank->clipped[at];
                     bank->have[w][u]++;
                 }
         }
-    }
 }
 
 /* The clip follows sigma in steps of half again, so that it seldom moves. */
@@ -201,27 +201,23 @@ static void follow_clip(struct bank *bank)
     }
 }
 
-static void push_unit(struct bank *bank, int32_t unit, float residual)
+/* Takes the row that leaves a window out of its sums and the new one in. */
+static void slide_window(struct bank *bank, int w, const float *arriving)
 {
-    float *ring = bank->ring + (size_t)unit * CHART_RING;
-    float *clipped = bank->clipped + (size_t)unit * CHART_RING;
+    const float *leaving = NULL;
 
-    for (int w = 0; w < CHART_WINDOWS; w++) {
-        if (bank->pushed >= WINDOW_ROWS[w]) {
-            float leaving = clipped[slot_back(bank, WINDOW_ROWS[w] - 1)];
-            if (isfinite(leaving)) {
-                bank->sum[w][unit] -= leaving;
-                bank->have[w][unit]--;
-            }
+    if (bank->pushed >= WINDOW_ROWS[w])
+        leaving = bank->clipped + place(bank, slot_back(bank, WINDOW_ROWS[w] - 1), 0);
+    for (int32_t u = 0; u < bank->units; u++) {
+        if (leaving != NULL && isfinite(leaving[u])) {
+            bank->sum[w][u] -= leaving[u];
+            bank->have[w][u]--;
         }
-        if (isfinite(residual)) {
-            bank->sum[w][unit] += clip_value(bank, residual);
-            bank->have[w][unit]++;
+        if (isfinite(arriving[u])) {
+            bank->sum[w][u] += arriving[u];
+            bank->have[w][u]++;
         }
     }
-    size_t slot = (size_t)bank->pushed % CHART_RING;
-    ring[slot] = residual;
-    clipped[slot] = isfinite(residual) ? clip_value(bank, residual) : NAN;
 }
 
 static void count_spike(struct bank *bank, int32_t unit, double residual)
@@ -278,13 +274,19 @@ static void test_window(struct bank *bank, int w)
 
 void bank_push(struct bank *bank, int64_t step, const float *residuals)
 {
+    size_t slot = (size_t)bank->pushed % CHART_RING;
+    float *arriving = bank->arriving;
+
     learn_noise(bank, residuals);
     for (int32_t u = 0; u < bank->units; u++) {
-        push_unit(bank, u, residuals[u]);
+        arriving[u] = isfinite(residuals[u]) ? clip_value(bank, residuals[u]) : NAN;
         count_spike(bank, u, (double)residuals[u]);
     }
-    bank->steps[bank->pushed % CHART_RING] = step;
-    bank->pushed++;
+    /* Before the slot is written: the longest window loses what stands there. */
+    for (int w = 0; w < CHART_WINDOWS; w++)
+        slide_window(bank, w, arriving);
+    memcpy(bank->clipped + place(bank, slot, 0), arriving, (size_t)bank->units * sizeof *arriving);
+    bank_store(bank, step, residuals);
     follow_clip(bank);
     for (int w = 0; w < CHART_WINDOWS; w++)
         if (bank->pushed >= WINDOW_ROWS[w] && bank->pushed % (WINDOW_ROWS[w] / 4) == 0)
@@ -295,8 +297,7 @@ void bank_store(struct bank *bank, int64_t step, const float *residuals)
 {
     size_t slot = (size_t)bank->pushed % CHART_RING;
 
-    for (int32_t u = 0; u < bank->units; u++)
-        bank->ring[(size_t)u * CHART_RING + slot] = residuals[u];
+    memcpy(bank->ring + place(bank, slot, 0), residuals, (size_t)bank->units * sizeof *residuals);
     bank->steps[slot] = step;
     bank->pushed++;
 }

@@ -18,7 +18,7 @@ enum { CHART_RING = 64, CHART_WINDOWS = 5 };
 
 struct bank {
     int32_t units;
-    float *ring;               /* units x CHART_RING, NAN where nothing was sent */
+    float *ring;               /* CHART_RING rows of units, NAN where nothing was sent */
     float *clipped;            /* the same, clipped: what the sums are made of */
     int64_t *steps;            /* CHART_RING step numbers, shared by all units */
     int64_t pushed;            /* rows so far */
@@ -35,7 +35,7 @@ struct bank {
     double rho;                /* its lag-1 correlation, from these two */
     double spike_rate;         /* share of residuals beyond spike_over, smoothed */
     double spike_over;         /* what counts as far out */
-    float *scratch;            /* units */
+    float *scratch, *arriving; /* units long */
 };
 
 int chart_window(int index);   /* 4, 8, 16, 32, 64 */

@@ -448,8 +448,6 @@ static void feed_hello(struct engine *engine, const struct sample *sample)
         engine->hello_attempt = (int64_t)sample->values[FIELD_ATTEMPT];
     if (engine->rows > 0 && (new_attempt || moved))
         restart(engine, sample->time_ns);
-    else if (engine->attempt_time_ns == 0)
-        engine->attempt_time_ns = sample->time_ns;
     engine->live.finished = false;
     if (moved || resized)
         engine->grid_stale = true;
@@ -500,6 +498,8 @@ void engine_feed(struct engine *engine, const struct sample *sample)
         int64_t *seen = &engine->live.seen_ns[sample->rank];
         if (sample->time_ns > *seen && sample->time_ns <= engine->now_ns)
             *seen = sample->time_ns;
+        if (engine->attempt_time_ns == 0)
+            engine->attempt_time_ns = sample->time_ns;
     }
     if (sample->measurement != MEASUREMENT_HELLO)
         refresh_grid(engine);

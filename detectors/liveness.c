@@ -344,18 +344,18 @@ static int64_t stop_limit(const struct engine *engine, int64_t least_ns)
     return (int64_t)fmin(limit, (double)engine->params.hang_after_ns);
 }
 
+/* A start that never comes to a first step. */
 static void judge_start(struct engine *engine)
 {
-    struct liveness *live = &engine->live;
-    struct census census = take_census(engine);
     struct domain domain = {.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
-    AUTO_FREE uint8_t *nobody = xcalloc((size_t)live->ranks, 1);
 
-    if (engine->attempt_time_ns > 0 && engine->now_ns - engine->attempt_time_ns > START_LIMIT_NS &&
-        !live->told) {
-        live->progress_ns = engine->attempt_time_ns;
-        raise_stop(engine, VERDICT_HANG, &domain, nobody, false, &census);
-    }
+    if (engine->attempt_time_ns == 0 || engine->now_ns - engine->attempt_time_ns <= START_LIMIT_NS)
+        return;
+    AUTO_FREE uint8_t *nobody = xcalloc((size_t)engine->live.ranks, 1);
+    set_round_time(engine);
+    struct census census = take_census(engine);
+    engine->live.progress_ns = engine->attempt_time_ns;
+    raise_stop(engine, VERDICT_HANG, &domain, nobody, false, &census);
 }
 
 void liveness_check(struct engine *engine)

@@ -21,7 +21,7 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
-enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16,
+enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16, RATE_ROWS = 32,
        RACK_FILLING = 3, EXTENSIONS = 6, EXTENSION_ROWS = 4 };
 
 struct alarm {
@@ -460,7 +460,7 @@ static double level_now(const struct engine *engine, const struct open_verdict *
     return n > 0 ? sum / n : (double)NAN;
 }
 
-/* Still there? Rate verdicts go when nothing spiked for long, others when the mean fell to a third, over
+/* Still there? Rate verdicts go when spikes are as rare as anybody's, others when the mean fell to a third, over
  * as many rows as noise of this size takes to be told from a third. */
 static bool is_quiet(const struct engine *engine, const struct open_verdict *open)
 {
@@ -471,8 +471,9 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
     if (engine->rows < open->opened_row + 4)
         return false;
     if (open->by_rate) {
+        double usual = fmax(1.0 / RATE_ROWS, 2 * bank->spike_rate);
         for (int32_t i = 0; i < open->unit_count; i++)
-            if (bank_share_above(bank, open->units[i], 32, bank->spike_over) > 0)
+            if (bank_share_above(bank, open->units[i], RATE_ROWS, bank->spike_over) > usual)
                 return false;
         return true;
     }
