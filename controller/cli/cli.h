@@ -55,6 +55,9 @@ int cli_get(struct cli *cli, const struct cli_common *common, const char *path, 
 int cli_send(struct cli *cli, const struct cli_common *common, const char *method, const char *path,
              const char *body, struct json **ret_root);
 
+/* As cli_get, for answers that take minutes to make and send: the samples of a large job. */
+int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root);
+
 /* Appends text percent-encoded for a path segment or a query value. */
 void cli_add_encoded(struct text *path, const char *text);
 /* "INC-3", "inc-3" or "3" -> "INC-3" in ret_ref; else a usage error on err and false. */

@@ -10,7 +10,7 @@
 #define DEFAULT_SOCKET "/run/broomwagon/broomd.sock"
 #define DEFAULT_URL "http://127.0.0.1:7430"
 
-enum { TIMEOUT_MS = 30000, TOKEN_BYTES_MAX = 4096 };
+enum { TIMEOUT_MS = 30000, LARGE_TIMEOUT_MS = 600000, TOKEN_BYTES_MAX = 4096, ANSWER_BYTES_MAX = 1 << 30 };
 
 static const char *environment(const char *name)
 {
@@ -73,6 +73,7 @@ static enum status fetch_http(void *context, const struct cli_request *request, 
     struct http_call call = {.method = request->method, .ca_file = common->ca_file,
                              .certificate_file = common->certificate_file,
                              .key_file = common->key_file, .body = view_of(request->body),
+                             .answer_bytes_max = ANSWER_BYTES_MAX,
                              .timeout_ms = request->timeout_ms > 0 ? request->timeout_ms : TIMEOUT_MS};
     TRY(add_url(server, &url, &call.unix_socket, reterr));
     if (token_file != NULL)
@@ -174,14 +175,12 @@ static int say_refusal(struct cli *cli, int code, const char *body)
     return exit_of_http(code);
 }
 
-int cli_send(struct cli *cli, const struct cli_common *common, const char *method, const char *path,
-             const char *body, struct json **ret_root)
+static int ask(struct cli *cli, const struct cli_request *request, struct json **ret_root)
 {
-    struct cli_request request = {.method = method, .path = path, .body = body, .common = common};
     AUTO_FREE char *answer = NULL;
     struct error error = {0};
     int code = 0;
-    if (cli->fetch(cli->fetch_context, &request, &code, &answer, &error) != OK)
+    if (cli->fetch(cli->fetch_context, request, &code, &answer, &error) != OK)
         return say_no_answer(cli, &error);
     if (code < 200 || code > 299)
         return say_refusal(cli, code, answer != NULL ? answer : "");
@@ -193,7 +192,20 @@ int cli_send(struct cli *cli, const struct cli_common *common, const char *metho
     return EXIT_DONE;
 }
 
+int cli_send(struct cli *cli, const struct cli_common *common, const char *method, const char *path,
+             const char *body, struct json **ret_root)
+{
+    struct cli_request request = {.method = method, .path = path, .body = body, .common = common};
+    return ask(cli, &request, ret_root);
+}
+
 int cli_get(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root)
 {
     return cli_send(cli, common, "GET", path, NULL, ret_root);
+}
+
+int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root)
+{
+    struct cli_request request = {.method = "GET", .path = path, .common = common, .timeout_ms = LARGE_TIMEOUT_MS};
+    return ask(cli, &request, ret_root);
 }

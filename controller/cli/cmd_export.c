@@ -145,6 +145,6 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_addf(&path, "/api/v1/incidents/%s/export", ref);
-    int code = cli_get(cli, &common, path.bytes, &root);
+    int code = cli_get_large(cli, &common, path.bytes, &root);
     return code != EXIT_DONE ? code : write_export(cli, ref, out_file, root);
 }

@@ -27,7 +27,6 @@ struct bundle {
     struct text sums;            /* SHA256SUMS so far */
     struct text files;           /* the manifest's list so far */
     struct json_writer list;
-    struct raw_metrics raw;
     struct job *job;             /* NULL when its document is missing */
     const char *plots[8];
     size_t plot_count;
@@ -112,7 +111,7 @@ static const struct json *job_document(const struct json *answer)
     return document != NULL ? document : job;
 }
 
-/* Plots. */
+/* Samples and plots. */
 
 static bool has_number(const struct json *numbers, int32_t number)
 {
@@ -122,14 +121,13 @@ static bool has_number(const struct json *numbers, int32_t number)
     return false;
 }
 
-static int32_t highest_rank(const struct bundle *bundle)
+static int32_t count_ranks(const struct bundle *bundle, const struct raw_metric *metric)
 {
-    int32_t highest = bundle->job != NULL ? bundle->job->world_size - 1 : -1;
-    for (size_t m = 0; m < bundle->raw.count; m++)
-        for (size_t i = 0; i < bundle->raw.items[m].count; i++)
-            if (bundle->raw.items[m].points[i].rank > highest)
-                highest = bundle->raw.items[m].points[i].rank;
-    return highest;
+    int32_t count = bundle->job != NULL ? bundle->job->world_size : 0;
+    for (size_t i = 0; i < metric->count; i++)
+        if (metric->points[i].rank >= count)
+            count = metric->points[i].rank + 1;
+    return count;
 }
 
 static int32_t stage_of(const struct bundle *bundle, int32_t rank)
@@ -177,21 +175,20 @@ static const struct {
     {"step_ms", "plots/step_ms.svg", "step time", "All ranks of a synchronous job share it: this is what the job lost."},
 };
 
-static enum status put_plot(struct bundle *bundle, size_t index, const enum plot_role *roles, int32_t rank_count,
-                            size_t peers, struct error *reterr)
+static bool draw(const struct bundle *bundle, const struct raw_metric *metric, size_t index, struct text *svg)
 {
     const struct incident_view *view = &bundle->view;
-    const struct raw_metric *metric = raw_metrics_find(&bundle->raw, plot_rows[index].metric);
-    if (metric == NULL)
-        return OK;
     const struct plot_mark marks[] = {{"fault", view->fault_ns, "#b91c1c"},
                                       {"detected", view->detected_ns, "#6d28d9"},
                                       {"acted", view->acted_ns, "#0f766e"},
                                       {"training again", view->mitigated_ns, "#15803d"}};
+    int32_t rank_count = count_ranks(bundle, metric);
+    size_t peers;
+    AUTO_FREE enum plot_role *roles = xcalloc((size_t)rank_count + 1, sizeof *roles);
     AUTO_TEXT title = {0};
     AUTO_TEXT suspects = {0};
     AUTO_TEXT peer_name = {0};
-    AUTO_TEXT svg = {0};
+    assign_roles(bundle, roles, rank_count, &peers);
     text_addf(&title, "%s: %s", view->ref, plot_rows[index].title);
     name_suspects(bundle, &suspects);
     text_addf(&peer_name, "%zu peers", peers);
@@ -199,31 +196,40 @@ static enum status put_plot(struct bundle *bundle, size_t index, const enum plot
                         .peers = peer_name.bytes, .unit = "ms", .metric = metric, .roles = roles,
                         .rank_count = rank_count, .marks = marks, .mark_count = ARRAY_LEN(marks),
                         .bad_from_ns = view->fault_ns, .bad_to_ns = view->mitigated_ns};
-    if (!plot_write(&plot, &svg))
-        return OK;
-    bundle->plots[bundle->plot_count++] = plot_rows[index].file;
-    return put_file(bundle, plot_rows[index].file, &svg, reterr);
+    return plot_write(&plot, svg);
 }
 
-static enum status put_plots(struct bundle *bundle, struct error *reterr)
+static enum status put_plot(struct bundle *bundle, const struct raw_metric *metric, struct error *reterr)
 {
-    int32_t rank_count = highest_rank(bundle) + 1;
-    size_t peers;
-    AUTO_FREE enum plot_role *roles = xcalloc((size_t)rank_count + 1, sizeof *roles);
-    assign_roles(bundle, roles, rank_count, &peers);
-    for (size_t i = 0; i < ARRAY_LEN(plot_rows); i++)
-        TRY(put_plot(bundle, i, roles, rank_count, peers, reterr));
+    for (size_t i = 0; i < ARRAY_LEN(plot_rows); i++) {
+        AUTO_TEXT svg = {0};
+        if (strcmp(plot_rows[i].metric, metric->name) != 0 || !draw(bundle, metric, i, &svg))
+            continue;
+        bundle->plots[bundle->plot_count++] = plot_rows[i].file;
+        TRY(put_file(bundle, plot_rows[i].file, &svg, reterr));
+    }
     return OK;
 }
 
-static enum status put_raw(struct bundle *bundle, struct error *reterr)
+static enum status put_metric(struct bundle *bundle, const struct raw_metric *metric, struct error *reterr)
 {
-    for (size_t i = 0; i < bundle->raw.count; i++) {
-        char name[TAR_NAME_BYTES];
-        AUTO_TEXT csv = {0};
-        snprintf(name, sizeof name, "raw/%.40s.csv", bundle->raw.items[i].name);
-        raw_metric_write_csv(&bundle->raw.items[i], &csv);
-        TRY(put_file(bundle, name, &csv, reterr));
+    char name[TAR_NAME_BYTES];
+    AUTO_TEXT csv = {0};
+    snprintf(name, sizeof name, "raw/%.40s.csv", metric->name);
+    raw_metric_write_csv(metric, &csv);
+    TRY(put_file(bundle, name, &csv, reterr));
+    return put_plot(bundle, metric, reterr);
+}
+
+static enum status put_samples(struct bundle *bundle, const struct json *windows, struct error *reterr)
+{
+    size_t count;
+    AUTO_FREE const char **names = raw_metric_names(windows, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct raw_metric metric = raw_metric_load(windows, names[i], bundle->problems);
+        enum status status = put_metric(bundle, &metric, reterr);
+        raw_metric_done(&metric);
+        TRY(status);
     }
     return OK;
 }
@@ -281,13 +287,12 @@ static enum status put_manifest(struct bundle *bundle, struct error *reterr)
     return put_entry(bundle, "SHA256SUMS", &bundle->sums, reterr);
 }
 
-static enum status put_all(struct bundle *bundle, struct error *reterr)
+static enum status put_all(struct bundle *bundle, const struct json *windows, struct error *reterr)
 {
     AUTO_TEXT end = {0};
-    TRY(put_plots(bundle, reterr)); /* first: the report names those that could be drawn */
+    TRY(put_samples(bundle, windows, reterr)); /* first: the report names the plots and what could not be read */
     TRY(put_words(bundle, reterr));
     TRY(put_tables(bundle, reterr));
-    TRY(put_raw(bundle, reterr));
     TRY(put_manifest(bundle, reterr));
     tar_end(&end);
     return bundle->sink(bundle->context, (struct view){end.bytes, end.length}, reterr);
@@ -380,10 +385,8 @@ enum status export_write(const struct json *answer, export_sink_fn *sink, void *
     text_copy(bundle.folder, sizeof bundle.folder, bundle.view.ref);
     bundle.list = json_writer(&bundle.files);
     json_open_array(&bundle.list);
-    bundle.raw = raw_metrics_load(json_get(answer, "raw_windows"), problems);
     bundle.job = parse_job(ordered, problems);
-    enum status status = put_all(&bundle, reterr);
-    raw_metrics_done(&bundle.raw);
+    enum status status = put_all(&bundle, json_get(answer, "raw_windows"), reterr);
     job_free(bundle.job);
     text_done(&bundle.sums);
     text_done(&bundle.files);

@@ -6,22 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void raw_metrics_done(struct raw_metrics *metrics)
+void raw_metric_done(struct raw_metric *metric)
 {
-    for (size_t i = 0; i < metrics->count; i++) {
-        xfree(metrics->items[i].name);
-        xfree(metrics->items[i].points);
-    }
-    xfree(metrics->items);
-    *metrics = (struct raw_metrics){0};
-}
-
-const struct raw_metric *raw_metrics_find(const struct raw_metrics *metrics, const char *name)
-{
-    for (size_t i = 0; i < metrics->count; i++)
-        if (strcmp(metrics->items[i].name, name) == 0)
-            return &metrics->items[i];
-    return NULL;
+    xfree(metric->points);
+    *metric = (struct raw_metric){0};
 }
 
 void raw_metric_add(struct raw_metric *metric, struct raw_point point)

@@ -7,17 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct raw_metric *find_or_add(struct raw_metrics *metrics, const char *name)
-{
-    for (size_t i = 0; i < metrics->count; i++)
-        if (strcmp(metrics->items[i].name, name) == 0)
-            return &metrics->items[i];
-    metrics->items = array_grow(metrics->items, metrics->count, &metrics->capacity, sizeof *metrics->items);
-    struct raw_metric *metric = &metrics->items[metrics->count++];
-    *metric = (struct raw_metric){.name = xstrdup(name)};
-    return metric;
-}
-
 static enum status unpack(const struct json *window, struct raw_window *ret_window, struct error *reterr)
 {
     AUTO_TEXT packed = {0};
@@ -46,19 +35,37 @@ static void add_window(struct raw_metric *metric, const struct json *record, str
     raw_window_done(&window);
 }
 
-static int by_name(const void *a, const void *b)
+static const char *name_of(const struct json *window)
 {
-    return strcmp(((const struct raw_metric *)a)->name, ((const struct raw_metric *)b)->name);
+    return json_get_string(window, "metric", "unknown");
 }
 
-struct raw_metrics raw_metrics_load(const struct json *windows, struct text *problems)
+struct raw_metric raw_metric_load(const struct json *windows, const char *name, struct text *problems)
 {
-    struct raw_metrics metrics = {0};
+    struct raw_metric metric = {.name = name};
     for (const struct json *window = json_first(windows); window != NULL; window = json_next(window))
-        add_window(find_or_add(&metrics, json_get_string(window, "metric", "unknown")), window, problems);
-    for (size_t i = 0; i < metrics.count; i++)
-        raw_metric_sort(&metrics.items[i]);
-    if (metrics.count > 0)
-        qsort(metrics.items, metrics.count, sizeof *metrics.items, by_name);
-    return metrics;
+        if (strcmp(name_of(window), name) == 0)
+            add_window(&metric, window, problems);
+    raw_metric_sort(&metric);
+    return metric;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **raw_metric_names(const struct json *windows, size_t *ret_count)
+{
+    const char **names = xcalloc(json_size(windows) + 1, sizeof(const char *));
+    size_t count = 0;
+    size_t kept = 0;
+    for (const struct json *window = json_first(windows); window != NULL; window = json_next(window))
+        names[count++] = name_of(window);
+    qsort(names, count, sizeof(const char *), by_name);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || strcmp(names[i], names[kept - 1]) != 0)
+            names[kept++] = names[i];
+    *ret_count = kept;
+    return names;
 }

@@ -169,22 +169,26 @@ static const struct json *verdict_of(const struct json *record)
     return json_kind(inner) == JSON_OBJECT ? inner : record;
 }
 
-/* The job's verdicts of that time are all in the bundle; the report tells those of this incident. */
-static bool is_of_incident(const struct json *row, const struct incident_view *view)
+/* All of the job's verdicts of that time are in the bundle; the report tells those that accuse. */
+static bool is_worth_telling(const struct json *row, const struct incident_view *view)
 {
     const char *incident = json_get_string(row, "incident", "");
-    return incident[0] == '\0' || strcmp(incident, view->ref) == 0;
+    const char *kind = json_get_string(verdict_of(row), "kind", "");
+    bool ours = incident[0] == '\0' || strcmp(incident, view->ref) == 0;
+    return ours && strcmp(kind, "info") != 0 && strcmp(kind, "clear") != 0;
 }
 
 static void add_root_cause(struct text *out, const struct json *answer, const struct incident_view *view)
 {
+    enum { VERDICTS_TOLD = 20 };
+    size_t told = 0;
     text_add(out, "\n## Root cause\n\nWhat the detectors saw (");
     report_add_escaped(out, view->cause);
     text_add(out, " is their class of the cause):\n\n");
     const struct json *verdicts = json_get(answer, "verdicts");
     for (const struct json *row = json_first(verdicts); row != NULL; row = json_next(row)) {
         const struct json *verdict = verdict_of(row);
-        if (!is_of_incident(row, view))
+        if (!is_worth_telling(row, view) || ++told > VERDICTS_TOLD)
             continue;
         text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"), json_get_string(verdict, "kind", "?"),
                   json_get_string(verdict, "scope", "?"));
@@ -196,8 +200,10 @@ static void add_root_cause(struct text *out, const struct json *answer, const st
         add_evidence(out, verdict);
         text_add(out, "\n");
     }
-    if (json_size(verdicts) == 0)
-        text_add(out, "- no verdict is recorded\n");
+    if (told > VERDICTS_TOLD)
+        text_addf(out, "- and %zu more in verdicts.jsonl\n", told - VERDICTS_TOLD);
+    if (told == 0)
+        text_add(out, "- no verdict that accuses is recorded\n");
     text_add(out, "\nWhat it really was: _to be filled in (hardware log, vendor, repair ticket)_\n");
 }
 

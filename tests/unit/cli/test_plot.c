@@ -71,7 +71,7 @@ static void assert_drawn(double (*value)(int step, int32_t rank), bool drawn)
     } else {
         CU_ASSERT_EQUAL(svg.length, 0);
     }
-    xfree(metric.points);
+    raw_metric_done(&metric);
 }
 
 TEST(flat_zero_and_broken_values_can_be_drawn)
@@ -99,7 +99,7 @@ TEST(samples_of_two_overlapping_windows_count_once)
     CU_ASSERT_EQUAL(metric.count, 4 * RANKS);
     raw_metric_write_csv(&metric, &csv);
     CU_ASSERT_PTR_NOT_NULL(strstr(csv.bytes, "time,step,rank,value\n2026-05-28T20:26:40.000Z,0,0,5\n"));
-    xfree(metric.points);
+    raw_metric_done(&metric);
 }
 
 TESTS(T(flat_zero_and_broken_values_can_be_drawn), T(nothing_finite_is_no_plot),
