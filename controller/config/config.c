@@ -4,6 +4,7 @@
 #include "controller/config/policy_files.h"
 #include "controller/config/yaml.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum option_type { TYPE_TEXT = 0, TYPE_CHOICE, TYPE_BOOL, TYPE_COUNT, TYPE_BYTES, TYPE_DURATION,
+enum option_type { TYPE_TEXT = 0, TYPE_ADDRESS, TYPE_CHOICE, TYPE_BOOL, TYPE_COUNT, TYPE_BYTES, TYPE_DURATION,
                    TYPE_NUMBER, TYPE_LIST };
 enum { RELOADABLE = 1 };
 
@@ -39,8 +40,8 @@ static const struct option OPTIONS[] = {
     {"database", TYPE_TEXT, AT(database), "", 0, 0, 0, NULL, "URL of a PostgreSQL server; empty: a private one in data_dir"},
     {"mode", TYPE_CHOICE, AT(mode), "observe", 0, 0, RELOADABLE, MODE_WORDS, "the most that any policy may do: observe, approve, enforce"},
     {"policies", TYPE_TEXT, AT(policies), "/etc/broomwagon/policies.d", 0, 0, RELOADABLE, NULL, "a folder of *.yaml, or one file"},
-    {"listen.api", TYPE_TEXT, AT(listen_api), "127.0.0.1:7430", 0, 0, 0, NULL, "ingest, API and page; empty: none"},
-    {"listen.health", TYPE_TEXT, AT(listen_health), "127.0.0.1:7431", 0, 0, 0, NULL, "/livez, /readyz, /metrics; empty: none"},
+    {"listen.api", TYPE_ADDRESS, AT(listen_api), "127.0.0.1:7430", 0, 0, 0, NULL, "ingest, API and page; empty: none"},
+    {"listen.health", TYPE_ADDRESS, AT(listen_health), "127.0.0.1:7431", 0, 0, 0, NULL, "/livez, /readyz, /metrics; empty: none"},
     {"listen.socket", TYPE_TEXT, AT(listen_socket), "", 0, 0, 0, NULL, "Unix socket of the API; empty: run_dir/broomd.sock"},
     {"tls.certificate", TYPE_TEXT, AT(tls_certificate), "", 0, 0, 0, NULL, "PEM file; with it listen.api speaks TLS"},
     {"tls.key", TYPE_TEXT, AT(tls_key), "", 0, 0, 0, NULL, "PEM file of the private key"},
@@ -154,6 +155,32 @@ static enum status parse_number_like(const struct option *option, const char *te
     return check_range(option, *ret_value, reterr);
 }
 
+/* "" or "ADDRESS:PORT" in numbers: a name would have to be looked up. */
+static enum status check_address(const struct option *option, const char *text, struct error *reterr)
+{
+    const char *colon = strrchr(text, ':');
+    char host[64] = "";
+    int64_t port = -1;
+    struct in6_addr parsed;
+    if (text[0] == '\0')
+        return OK;
+    if (colon != NULL && (size_t)(colon - text) < sizeof host) {
+        memcpy(host, text, (size_t)(colon - text));
+        if (!text_parse_int(view_of(colon + 1), &port))
+            port = -1;
+    }
+    size_t length = strlen(host);
+    bool is_host = strcmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &parsed) == 1;
+    if (length > 2 && host[0] == '[' && host[length - 1] == ']') {
+        host[length - 1] = '\0';
+        is_host = inet_pton(AF_INET6, host + 1, &parsed) == 1;
+    }
+    if (is_host && port >= 0 && port <= 65535)
+        return OK;
+    return error_set(reterr, ERR_INVALID, "'%s' must be such as 127.0.0.1:7430 or [::1]:7430, not '%s'",
+                     option->name, text);
+}
+
 static enum status set_text(struct config *config, const struct option *option, const char *text)
 {
     const char **place = target(config, option);
@@ -192,6 +219,9 @@ static enum status set_value(struct config *config, const struct option *option,
     int64_t index;
     double value;
     switch (option->type) {
+    case TYPE_ADDRESS:
+        TRY(check_address(option, text, reterr));
+        return set_text(config, option, text);
     case TYPE_TEXT:
         return set_text(config, option, text);
     case TYPE_LIST:
@@ -237,7 +267,7 @@ void config_free(struct config *config)
     if (config == NULL)
         return;
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++) {
-        if (OPTIONS[i].type == TYPE_TEXT)
+        if (OPTIONS[i].type == TYPE_TEXT || OPTIONS[i].type == TYPE_ADDRESS)
             xfree(*(const char **)target(config, &OPTIONS[i]));
         if (OPTIONS[i].type == TYPE_LIST)
             list_done(target(config, &OPTIONS[i]));
@@ -375,13 +405,12 @@ static enum status parse_file(struct config *config, const char *path, struct te
     struct findings findings = {0};
     TRY(policy_file_read(path, &bytes, reterr));
     yaml_parse((struct view){bytes.bytes, bytes.length}, &document, &findings);
-    if (findings.errors == 0)
-        config_parse(config, document.root, &findings);
+    config_parse(config, document.root, &findings);
     findings_print(&findings, path, findings_text);
     size_t errors = findings.errors;
     findings_done(&findings);
     yaml_done(&document);
-    return errors == 0 ? OK : error_set(reterr, ERR_INVALID, "%zu errors in '%s'", errors, path);
+    return errors == 0 ? OK : error_set(reterr, ERR_INVALID, "%zu error%s in '%s'", errors, errors == 1 ? "" : "s", path);
 }
 
 enum status config_load(const char *path, bool is_required, const char *const *overrides, size_t override_count,
@@ -424,7 +453,7 @@ void config_print_example(struct text *out)
         }
         text_addf(out, "%s# %s%s\n", dot != NULL ? "  " : "", option->help,
                   option->flags & RELOADABLE ? " [SIGHUP]" : "");
-        const char *quote = option->fallback[0] == '\0' && option->type == TYPE_TEXT ? "\"\"" : "";
+        const char *quote = option->fallback[0] == '\0' && option->type != TYPE_LIST ? "\"\"" : "";
         text_addf(out, "%s%s: %s%s\n", dot != NULL ? "  " : "", key,
                   option->type == TYPE_LIST ? "[]" : option->fallback, quote);
     }
@@ -443,6 +472,7 @@ static bool is_same_list(const struct config_list *a, const struct config_list *
 static bool is_same_value(const struct option *option, const struct config *a, const struct config *b)
 {
     switch (option->type) {
+    case TYPE_ADDRESS:
     case TYPE_TEXT:
         return strcmp(*(const char **)target(a, option), *(const char **)target(b, option)) == 0;
     case TYPE_LIST:
@@ -478,6 +508,7 @@ bool config_needs_restart(const struct config *old, const struct config *new, st
 static void copy_value(struct config *config, const struct option *option, const struct config *from)
 {
     switch (option->type) {
+    case TYPE_ADDRESS:
     case TYPE_TEXT:
         ignore_status(set_text(config, option, *(const char **)target(from, option))); /* cannot fail */
         return;

@@ -131,7 +131,7 @@ static void on_accept(void *context, int listening, int events)
     }
 }
 
-/* "127.0.0.1:7430" or "[::1]:7430"; names are not looked up, since that could wait. */
+/* "127.0.0.1:7430", "localhost:7430" or "[::1]:7430"; other names are not looked up: that could wait. */
 static enum status parse_address(const char *text, union any_address *ret_address,
                                  socklen_t *ret_length, struct error *reterr)
 {
@@ -144,6 +144,8 @@ static enum status parse_address(const char *text, union any_address *ret_addres
         if (!text_parse_int(view_of(colon + 1), &port))
             port = -1;
     }
+    if (strcmp(host, "localhost") == 0)
+        text_copy(host, sizeof host, "127.0.0.1");
     size_t length = strlen(host);
     bool is_port = port >= 0 && port <= 65535;
     if (is_port && inet_pton(AF_INET, host, &ret_address->v4.sin_addr) == 1) {

@@ -505,7 +505,7 @@ TEST(the_unix_socket_proves_who_speaks_and_replaces_only_stale_files)
 
 TEST(an_address_that_is_not_one_is_refused_and_a_taken_one_is_a_conflict)
 {
-    static const char *const bad[] = {"", "7430", "localhost:7430", "127.0.0.1", "127.0.0.1:x",
+    static const char *const bad[] = {"", "7430", "broomd.example:7430", "127.0.0.1", "127.0.0.1:x",
                                       "127.0.0.1:65536", "::1:7430x", "[::1]", "[::1:7430"};
     struct rig rig;
     struct error error;
