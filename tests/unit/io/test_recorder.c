@@ -1,0 +1,113 @@
+#include "controller/io/compress.h"
+#include "controller/io/recorder.h"
+#include "tests/harness/test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/broom-rec-XXXXXX";
+
+/* All segments in name order, and their number. */
+static int read_segments(struct text *out, int64_t *ret_bytes)
+{
+    struct dirent **entries;
+    int count = scandir(dir, &entries, NULL, alphasort), segments = 0;
+    for (int i = 0; i < count; i++) {
+        AUTO_TEXT path = {0};
+        AUTO(line_reader_free) struct line_reader *reader = NULL;
+        struct view block;
+        text_addf(&path, "%s/%s", dir, entries[i]->d_name);
+        if (strstr(entries[i]->d_name, ".lp.zst") != NULL) {
+            segments++;
+            *ret_bytes += access(path.bytes, R_OK) == 0 ? 1 : 0;
+            CU_ASSERT_EQUAL_FATAL(line_reader_open(path.bytes, &reader, NULL), OK);
+            while (line_reader_next(reader, &block, NULL) == OK && block.length > 0)
+                text_add_bytes(out, block.bytes, block.length);
+        }
+        xfree(entries[i]);
+    }
+    xfree(entries);
+    return segments;
+}
+
+static void clear_dir(void)
+{
+    struct dirent **entries;
+    int count = scandir(dir, &entries, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        AUTO_TEXT path = {0};
+        text_addf(&path, "%s/%s", dir, entries[i]->d_name);
+        unlink(path.bytes); /* . and .. refuse, as they should */
+        xfree(entries[i]);
+    }
+    xfree(entries);
+    rmdir(dir);
+}
+
+static void add(struct recorder *recorder, const char *lines, int64_t unit_ns)
+{
+    recorder_add(recorder, view_of(lines), unit_ns, 4242);
+}
+
+TEST(what_goes_in_comes_out_with_timestamps_in_nanoseconds)
+{
+    struct recorder *recorder = NULL;
+    AUTO_TEXT back = {0};
+    int64_t bytes = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CU_ASSERT_EQUAL_FATAL(recorder_open(dir, 1 << 20, &recorder, NULL), OK);
+    add(recorder, "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2\nbeat,job=j,rank=1 step=3 88", 1);
+    add(recorder, "beat,job=j,rank=1 step=4 5\n", 1000000000);
+    recorder_free(recorder);
+    CU_ASSERT_EQUAL(read_segments(&back, &bytes), 1);
+    CU_ASSERT_STRING_EQUAL(back.bytes, "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2 4242\n"
+                                       "beat,job=j,rank=1 step=3 88\nbeat,job=j,rank=1 step=4 5000000000\n");
+    clear_dir();
+}
+
+TEST(a_flush_makes_lines_readable_while_it_goes_on)
+{
+    struct recorder *recorder = NULL;
+    AUTO_TEXT back = {0};
+    int64_t bytes = 0;
+    text_copy(dir, sizeof dir, "/tmp/broom-rec-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CU_ASSERT_EQUAL_FATAL(recorder_open(dir, 1 << 20, &recorder, NULL), OK);
+    add(recorder, "beat,job=j,rank=1 step=1 77\n", 1);
+    recorder_flush(recorder);
+    read_segments(&back, &bytes);
+    CU_ASSERT_STRING_EQUAL(back.bytes, "beat,job=j,rank=1 step=1 77\n");
+    recorder_free(recorder);
+    clear_dir();
+}
+
+TEST(the_oldest_segments_go_when_the_room_is_used_up)
+{
+    struct recorder *recorder = NULL;
+    AUTO_TEXT back = {0};
+    int64_t bytes = 0;
+    uint64_t state = test_seed();
+    text_copy(dir, sizeof dir, "/tmp/broom-rec-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CU_ASSERT_EQUAL_FATAL(recorder_open(dir, 300000, &recorder, NULL), OK);
+    for (int i = 0; i < 60; i++) {
+        AUTO_TEXT lines = {0};
+        for (int k = 0; k < 1000; k++)
+            text_addf(&lines, "beat,job=j,rank=1 step=%llu 77\n", (unsigned long long)test_random(&state));
+        recorder_add(recorder, (struct view){lines.bytes, lines.length}, 1, i + 1);
+        recorder_flush(recorder);
+    }
+    struct recorder_counts counts = recorder_counts(recorder);
+    recorder_free(recorder);
+    CU_ASSERT(counts.segments_dropped > 0);
+    CU_ASSERT(counts.packed_bytes > 300000);
+    CU_ASSERT(read_segments(&back, &bytes) <= 5);
+    CU_ASSERT_EQUAL(counts.failed_writes, 0);
+    clear_dir();
+}
+
+TESTS(T(what_goes_in_comes_out_with_timestamps_in_nanoseconds), T(a_flush_makes_lines_readable_while_it_goes_on),
+      T(the_oldest_segments_go_when_the_room_is_used_up))
