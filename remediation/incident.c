@@ -207,7 +207,8 @@ bool incident_in_restart(const struct incident *incident)
 {
     return incident->phase == PHASE_RESTARTING || incident->phase == PHASE_PLACING ||
            incident->phase == PHASE_RESUMING ||
-           (incident->phase == PHASE_VERIFYING && incident->status == INCIDENT_OPEN);
+           (incident->phase == PHASE_VERIFYING && incident->status == INCIDENT_OPEN &&
+            incident->restart_started_ns != 0);
 }
 
 bool incident_is_hard(const struct incident *incident)

@@ -139,7 +139,7 @@ void incident_add_rank(struct incident *incident, int32_t rank);
 void incident_add_victim(struct incident *incident, int32_t rank);
 bool incident_has_ended(const struct incident *incident);   /* done, cancelled, escalated */
 bool incident_has_acted(const struct incident *incident);   /* changed the world, or asked to */
-bool incident_in_restart(const struct incident *incident);  /* restarting up to verifying */
+bool incident_in_restart(const struct incident *incident);  /* its own restart, up to verifying */
 bool incident_is_hard(const struct incident *incident);     /* crash, hang, fault */
 struct incident_action *incident_find_action(const struct incident *incident, const char *operation_id);
 struct incident_action *incident_running_action(const struct incident *incident); /* or NULL */

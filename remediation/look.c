@@ -191,8 +191,20 @@ static struct verify_before verify_before(const struct remediation *core, const 
             core->incidents[i]->restart_started_ns > restart_ns)
             restart_ns = core->incidents[i]->restart_started_ns;
     if (restart_ns == 0)
-        restart_ns = incident->times.acted_ns;
+        restart_ns = incident->times.fault_started_ns; /* or by a person */
     return (struct verify_before){incident->attempt_before, restart_ns, incident->baseline_ms};
+}
+
+/* A job that had left these nodes before anything was done has nothing to recover from: it only has to
+ * step on at its pace. */
+static bool steps_on_untouched(const struct remediation *core, const struct incident *incident,
+                               const struct plan_step *step)
+{
+    const struct job_state *job = core_find_job(core, incident->job);
+    if (incident->restart_started_ns != 0 || job == NULL || !act_job_has_moved(core, incident) ||
+        job->advanced_ns <= incident->step_since_ns)
+        return false;
+    return !(job->progress.step_ms > step->pace_within * incident->baseline_ms);
 }
 
 static struct verify_result judge(const struct remediation *core, const struct incident *incident,
@@ -228,7 +240,7 @@ static void look_verifying(struct remediation *core, struct incident *incident)
     if (step == NULL || step->kind != STEP_VERIFY)
         return;
     struct verify_result result = judge(core, incident, step->new_steps, step->pace_within);
-    if (result.outcome != VERIFY_RECOVERED) {
+    if (result.outcome != VERIFY_RECOVERED && !steps_on_untouched(core, incident, step)) {
         look_wait_for(incident, "%" PRId64 " new steps within %.2f of the old pace%s", step->new_steps,
                       step->pace_within,
                       result.outcome == VERIFY_TOO_SLOW ? "; the new pace is too slow" : "");
@@ -330,7 +342,7 @@ static bool choose_spares_again(struct remediation *core, struct incident *incid
 static void reach_restart(struct remediation *core, struct incident *incident)
 {
     if (core->world.known && core->world.received_ns >= incident->step_since_ns) {
-        if (incident_has_acted(incident) && act_job_has_moved(core, incident)) {
+        if (incident->mode != MODE_OBSERVE && act_job_has_moved(core, incident)) {
             record_timeline(core, incident, "moved", "broomd",
                             "The job holds no rank on these nodes already: no restart of our own");
             look_dispatch(core, incident, EVENT_STEP_SKIPPED, "the job has left these nodes");
@@ -398,7 +410,10 @@ static void reach_step(struct remediation *core, struct incident *incident)
         look_dispatch(core, incident, EVENT_REACHED_CAPTURE, "the raw samples are to be kept");
         break;
     case STEP_CORDON:
-        look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
+        if (incident->node_count == 0 && incident->mode != MODE_OBSERVE)
+            look_dispatch(core, incident, EVENT_STEP_REFUSED, "no verdict names a node to cordon");
+        else
+            look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
         break;
     case STEP_REQUEST_CHECKPOINT:
         reach_checkpoint(core, incident);

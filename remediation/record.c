@@ -169,7 +169,7 @@ void record_outcome(struct remediation *core, const struct incident *incident,
     struct text out = {0};
     bool ended = action->state == ACTION_ENDED;
     const char *outcome = outcome_name(ended ? action->outcome : OUTCOME_UNKNOWN);
-    snprintf(key, sizeof key, "outcome/%s/%s", action->operation_id, outcome);
+    snprintf(key, sizeof key, "outcome/%s/%s/%" PRId64, action->operation_id, outcome, core->now_ns);
     struct json_writer w = record_open(&out, "action_outcome", key, core->now_ns);
     json_put_string(&w, "operation_id", action->operation_id);
     json_put_string(&w, "incident", incident->ref);
