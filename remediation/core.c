@@ -171,6 +171,7 @@ static void begin(struct remediation *core, int64_t now_ns)
 
 static void end(struct remediation *core)
 {
+    core->looked_ns = core->now_ns;
     look_all(core);
     record_dirty(core);
 }
@@ -239,7 +240,9 @@ void remediation_progress(struct remediation *core, const char *job, const struc
         state->advanced_ns = core->now_ns;
     state->progress = *progress;
     state->progress_known = true;
-    end(core);
+    /* Told with every write of a rank: looking at all that waits is for a few times a second. */
+    if (core->now_ns - core->looked_ns >= LOOK_AGAIN_NS)
+        end(core);
 }
 
 /* Our cordon was taken off by somebody else: seen twice, since a first look may be older than the

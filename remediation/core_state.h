@@ -21,6 +21,7 @@ enum {
 #define CASCADE_NS (10 * SECOND_NS)         /* within it, others that stop are victims of the first */
 #define STORM_WINDOW_NS (60 * SECOND_NS)
 #define MEMORY_NS (7 * DAY_NS)              /* ended incidents, repeat offenders */
+#define LOOK_AGAIN_NS (SECOND_NS / 4)       /* between two looks that only progress asks for */
 #define POLL_EVERY_NS (5 * SECOND_NS)
 #define RETRY_AFTER_NS (10 * SECOND_NS)     /* times the number of the try */
 #define DESCRIBE_SOON_NS (2 * SECOND_NS)    /* while a step waits for the world */
@@ -54,6 +55,7 @@ struct remediation {
     char actuator[32];
     int64_t next_number;
     int64_t now_ns;
+    int64_t looked_ns;                /* when all incidents were last looked at */
     int64_t born_ns;                  /* first time that we were told anything */
     struct policy_set *policies;      /* owned, may be NULL */
 

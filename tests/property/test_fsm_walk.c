@@ -2,6 +2,7 @@
  * Whatever happens, what must never happen does not.
  */
 #include "tests/harness/test.h"
+#include "remediation/fsm.h"
 #include "tests/unit/remediation/sim.h"
 
 enum { WALK_SECONDS = 2500, KEYS_MAX = 1 << 17, CORDONS_MAX = 4096, LATE_MAX = 64 };
@@ -83,6 +84,14 @@ static void check_sequence(struct walk *walk, int64_t *last, int64_t value, cons
     *last = value;
 }
 
+static bool rule_seen[256];
+
+static void note_rule(const char *id)
+{
+    for (size_t i = 0; i < fsm_rule_count; i++)
+        rule_seen[i] = rule_seen[i] || strcmp(fsm_rules[i].id, id) == 0;
+}
+
 static void store(struct walk *walk, const char *record)
 {
     struct json *json = NULL;
@@ -94,6 +103,8 @@ static void store(struct walk *walk, const char *record)
     if (strcmp(type, "timeline") == 0)
         check_sequence(walk, &walk->timeline[number_of(ref)], json_get_int(json, "seq", 0),
                        "the timeline has a gap");
+    if (strcmp(type, "decision") == 0)
+        note_rule(json_get_string(json, "fsm_rule", ""));
     if (strcmp(type, "decision") == 0)
         check_sequence(walk, &walk->decisions[number_of(ref)], json_get_int(json, "seq", 0),
                        "the decisions have a gap");
@@ -458,6 +469,17 @@ TEST(random_walks_never_break_safety)
     for (int i = 0; i < rounds; i++)
         restarts += walk_once(test_seed() + (uint64_t)i);
     CU_ASSERT_TRUE(rounds < 20 || restarts > 5); /* a walk that does nothing proves nothing */
+    size_t missing = 0;
+    for (size_t i = 0; i < fsm_rule_count; i++) {
+        const struct fsm_rule *rule = &fsm_rules[i];
+        bool silent = rule->to == FSM_STAY && rule->command == DO_NOTHING &&
+                      rule->status == FSM_KEEP_STATUS; /* changes nothing, so it leaves no decision */
+        if (rule_seen[i] || silent)
+            continue;
+        missing++;
+        printf("\n    rule not walked: %s", rule->id);
+    }
+    CU_ASSERT_TRUE(rounds < 20 || missing < fsm_rule_count / 2);
 }
 
 TESTS(T(random_walks_never_break_safety))
