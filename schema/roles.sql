@@ -1,12 +1,13 @@
 -- Run by whoever connects first, before the numbered migrations; every statement may be repeated.
--- broom_owner owns everything, broom_writer is what broomd works as, broom_reader sees schema broom_api only.
+-- broom_owner owns everything, broom_writer is what broomd works as, broom_reader sees schema broom_api
+-- only; it has no password, so that a site decides who may log in as it, or grants it to its own roles.
 DO $$
 DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['broom_owner', 'broom_writer', 'broom_reader'] LOOP
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = name) THEN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+            EXECUTE format('CREATE ROLE %I %s', name, CASE name WHEN 'broom_reader' THEN 'LOGIN' ELSE 'NOLOGIN' END);
         END IF;
         IF NOT pg_has_role(current_user, name, 'MEMBER') THEN
             EXECUTE format('GRANT %I TO %I', name, current_user);

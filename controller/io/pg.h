@@ -22,16 +22,22 @@ struct pg_answer {
 };
 typedef void pg_answer_fn(void *context, const struct pg_answer *answer);
 
-/* conninfo: a libpq connection string or URL. on_state is called with up = true after each (re)connect. */
+/* conninfo: a libpq connection string or URL; one that cannot be read is told by on_state. on_state is called with up = true after each (re)connect. */
 typedef void pg_state_fn(void *context, bool up, const char *reason);
 struct pg *pg_new(struct loop *loop, const char *conninfo, pg_state_fn *on_state, void *context);
-void pg_free(struct pg *pg);   /* queued statements are dropped without an answer */
+void pg_free(struct pg *pg);   /* not from inside an answer; queued statements are dropped without one */
 DEFINE_AUTO(struct pg, pg_free)
 bool pg_is_up(const struct pg *pg);
 size_t pg_queued(const struct pg *pg);
+/* Tries now instead of when the back-off ends; no effect while connected or connecting. */
+void pg_try_now(struct pg *pg);
+/* Drops the connection and makes a new one: for a server that takes no writes. From the loop. */
+void pg_drop(struct pg *pg, const char *reason);
 
 /* Queues one statement with text parameters ($1..). NULL entries are SQL NULL. All is copied.
- * timeout_ms 0 means 30 s. When the connection is down, fn is called from the loop with ERR_UNREACHABLE. */
+ * timeout_ms 0 means 30 s. When the connection is down, fn is called from the loop with ERR_UNREACHABLE.
+ * Without parameters sql may be a script of several statements; the answer is the last one's, or the first
+ * failure's. */
 void pg_query(struct pg *pg, const char *sql, const char *const *params, int param_count,
               int timeout_ms, pg_answer_fn *fn, void *context);
 
