@@ -7,7 +7,7 @@ enum { XID_NVLINK_RLW = 145, XID_CLEANUP = 45, XID_NVLINK_NETIR = 149, XID_OFF_T
        NETIR_SUBCODE = 4 };
 
 /* A storm's accusations come within this time. */
-static const int64_t STORM_NS = 50 * MODEL_SECOND;
+static const int64_t STORM_NS = 30 * MODEL_SECOND;
 
 static void reset_effects(struct model *model)
 {

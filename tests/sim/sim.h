@@ -263,7 +263,7 @@ static void sim_second(struct sim *sim)
     sim->now_ns += SIM_SECOND;
     text_clear(&sim->lines);
     cluster_advance(sim->cluster, sim->now_ns, sim_on_sample, sim);
-    struct pipeline_write write = {.body = {sim->lines.bytes, sim->lines.length}, .source = "ranks"};
+    struct pipeline_write write = {.body = {sim->lines.bytes, sim->lines.length}, .source = "events"};
     if (sim->lines.length > 0)
         pipeline_write(sim->pipeline, &write, sim->now_ns);
     pipeline_tick(sim->pipeline, sim->now_ns);

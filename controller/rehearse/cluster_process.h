@@ -1,0 +1,20 @@
+/* The simulated cluster as a process: what `broom rehearse --cluster` runs. */
+#ifndef BROOM_REHEARSE_CLUSTER_PROCESS_H
+#define BROOM_REHEARSE_CLUSTER_PROCESS_H
+
+#include "controller/rehearse/scenario.h"
+
+struct cluster_process {
+    const struct scenario *scenario;
+    uint64_t seed;
+    double speed;
+    int64_t origin_ns;         /* wall time from which time runs faster */
+    bool swallow_restart;
+    const char *port_path;     /* its port is written here once it listens */
+    const char *stream_path, *log_path; /* NULL: not kept */
+};
+
+/* Runs until SIGTERM or SIGINT; returns the exit code. */
+int cluster_process_run(const struct cluster_process *process);
+
+#endif

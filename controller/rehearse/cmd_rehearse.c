@@ -1,0 +1,189 @@
+/* Options of `broom rehearse`. */
+#include "controller/rehearse/cmd_rehearse.h"
+
+#include "controller/rehearse/cluster_process.h"
+#include "controller/rehearse/rehearsal.h"
+
+#include <getopt.h>
+#include <string.h>
+
+enum { EXIT_CODE_DONE = 0, EXIT_CODE_USAGE = 2 };
+enum code { CODE_POLICY = 256, CODE_SEED, CODE_SPEED, CODE_OUT, CODE_JSON, CODE_NO_DETECTION, CODE_SWALLOW,
+            CODE_KEEP, CODE_HELP, CODE_CLUSTER, CODE_ORIGIN, CODE_PORT_FILE, CODE_STREAM, CODE_LOG };
+
+static const struct option OPTIONS[] = {
+    {"policy", required_argument, NULL, CODE_POLICY},
+    {"seed", required_argument, NULL, CODE_SEED},
+    {"speed", required_argument, NULL, CODE_SPEED},
+    {"out", required_argument, NULL, CODE_OUT},
+    {"json", no_argument, NULL, CODE_JSON},
+    {"no-detection", no_argument, NULL, CODE_NO_DETECTION},
+    {"swallow-restart", no_argument, NULL, CODE_SWALLOW},
+    {"keep", no_argument, NULL, CODE_KEEP},
+    {"help", no_argument, NULL, CODE_HELP},
+    /* the cluster's own process, started by the rehearsal */
+    {"cluster", no_argument, NULL, CODE_CLUSTER},
+    {"time-origin", required_argument, NULL, CODE_ORIGIN},
+    {"port-file", required_argument, NULL, CODE_PORT_FILE},
+    {"stream-file", required_argument, NULL, CODE_STREAM},
+    {"log-file", required_argument, NULL, CODE_LOG},
+    {NULL, 0, NULL, 0},
+};
+
+static void print_help(FILE *out)
+{
+    fputs("broom rehearse: play a fault against a simulated cluster, with the real broomd, PostgreSQL, policy and\n"
+          "detectors, and check that it ends as it must.\n\n"
+          "Usage: broom rehearse SCENARIO [options]\n\nScenarios\n", out);
+    for (size_t i = 0; i < scenario_count(); i++)
+        fprintf(out, "  %-11s %s\n", scenario_at(i)->name, scenario_at(i)->summary);
+    fputs("\nOptions\n"
+          "  --policy FILE      a policy or a folder of them; default: the shipped nvl72-enforce.yaml\n"
+          "  --seed N           noise and the place of the fault; default 1\n"
+          "  --speed X          simulated seconds a real second; default: what suits the scenario\n"
+          "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on the stream),\n"
+          "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each incident\n"
+          "  --json             the result as JSON on stdout; the timeline goes to stderr\n"
+          "  --no-detection     broomd sees everything and judges nothing\n"
+          "  --swallow-restart  the cluster accepts restarts and does nothing\n"
+          "  --keep             leave the temporary folder with the logs of both processes\n"
+          "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do not, 2 usage,\n"
+          "130 interrupted.\n"
+          "\nExamples\n"
+          "  broom rehearse rack-fault\n"
+          "  broom rehearse tray-lost --policy my-policy.yaml --out /tmp/rehearsal\n", out);
+}
+
+static int usage_error(const char *what, const char *given, const char *near)
+{
+    fprintf(stderr, "broom rehearse: %s '%s'", what, given);
+    if (near != NULL)
+        fprintf(stderr, "; did you mean '%s'?", near);
+    fputs("\ntry 'broom rehearse --help'\n", stderr);
+    return EXIT_CODE_USAGE;
+}
+
+static const char *near_option(const char *given)
+{
+    const char *names[ARRAY_LEN(OPTIONS)];
+    size_t count = 0;
+    for (; OPTIONS[count].val != CODE_CLUSTER; count++)
+        names[count] = OPTIONS[count].name;
+    return text_nearest(given + strspn(given, "-"), names, count);
+}
+
+static const char *near_scenario(const char *given)
+{
+    const char *names[16];
+    size_t count = 0;
+    for (; count < scenario_count() && count < ARRAY_LEN(names); count++)
+        names[count] = scenario_at(count)->name;
+    return text_nearest(given, names, count);
+}
+
+struct given {
+    struct rehearsal_options run;
+    struct cluster_process cluster;
+    bool is_cluster, help;
+};
+
+static bool take_seed(const char *text, uint64_t *ret_seed)
+{
+    int64_t value;
+    if (!text_parse_int(view_of(text), &value) || value < 0)
+        return false;
+    *ret_seed = (uint64_t)value;
+    return true;
+}
+
+/* False: the value makes no sense. */
+static bool take_option(struct given *given, int code, const char *value)
+{
+    switch (code) {
+    case CODE_POLICY:
+        given->run.policy = value;
+        return true;
+    case CODE_SEED:
+        return take_seed(value, &given->run.seed);
+    case CODE_SPEED:
+        return text_parse_number(view_of(value), &given->run.speed) && given->run.speed >= 1;
+    case CODE_OUT:
+        given->run.out = value;
+        return true;
+    case CODE_JSON:
+        given->run.json = true;
+        return true;
+    case CODE_NO_DETECTION:
+        given->run.no_detection = true;
+        return true;
+    case CODE_SWALLOW:
+        given->run.swallow_restart = true;
+        return true;
+    case CODE_KEEP:
+        given->run.keep = true;
+        return true;
+    case CODE_HELP:
+        given->help = true;
+        return true;
+    case CODE_CLUSTER:
+        given->is_cluster = true;
+        return true;
+    case CODE_ORIGIN:
+        return text_parse_int(view_of(value), &given->cluster.origin_ns);
+    case CODE_PORT_FILE:
+        given->cluster.port_path = value;
+        return true;
+    case CODE_STREAM:
+        given->cluster.stream_path = value;
+        return true;
+    case CODE_LOG:
+        given->cluster.log_path = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int run(struct given *given)
+{
+    if (given->run.speed <= 0)
+        given->run.speed = given->run.scenario->speed;
+    if (!given->is_cluster)
+        return rehearsal_run(&given->run);
+    if (given->cluster.port_path == NULL)
+        return usage_error("a cluster needs", "--port-file", NULL);
+    given->cluster.scenario = given->run.scenario;
+    given->cluster.seed = given->run.seed;
+    given->cluster.speed = given->run.speed;
+    given->cluster.swallow_restart = given->run.swallow_restart;
+    return cluster_process_run(&given->cluster);
+}
+
+int cmd_rehearse(int argc, char **argv)
+{
+    struct given given = {.run = {.seed = 1}};
+    int code;
+    opterr = 0;
+    optind = 0; /* getopt starts anew: the dispatcher may have used it */
+    while ((code = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1) {
+        const char *word = argv[optind > 0 ? optind - 1 : 0];
+        if (code == '?')
+            return usage_error("this cannot be used so:", word, near_option(word));
+        if (!take_option(&given, code == 'h' ? CODE_HELP : code, optarg))
+            return usage_error("this value makes no sense:", optarg != NULL ? optarg : word, NULL);
+    }
+    if (given.help) {
+        print_help(stdout);
+        return EXIT_CODE_DONE;
+    }
+    if (optind >= argc) {
+        print_help(stderr);
+        return EXIT_CODE_USAGE;
+    }
+    if (optind + 1 < argc)
+        return usage_error("one scenario at a time; what is", argv[optind + 1], NULL);
+    given.run.scenario = scenario_find(argv[optind]);
+    if (given.run.scenario == NULL)
+        return usage_error("there is no scenario", argv[optind], near_scenario(argv[optind]));
+    return run(&given);
+}
