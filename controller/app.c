@@ -122,7 +122,7 @@ static void stop_embedded(void *context)
     if (app->embedded == NULL)
         loop_stop(app->loop);
     else
-        embedded_stop(app->embedded, stop_loop, app);
+        embedded_stop(app->embedded, STOP_S / 2 * NS_PER_S, stop_loop, app);
 }
 
 /* First signal: write what is queued, give the lease back, stop the database, end. Second: end now. */
@@ -158,10 +158,11 @@ static enum status make_folder(const char *path, struct error *reterr)
 
 static enum status start_actuator(struct app *app, struct error *reterr)
 {
+    app->dry_run = dry_run_actuator();
     if (strcmp(app->config->actuator_kind, "rehearsal") == 0)
         app->actuator = rehearsal_new(app->loop, app->client, app->config->actuator_url);
     else
-        app->actuator = dry_run_new(app->loop);
+        app->actuator = &app->dry_run;
     bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 || !app->actuator->changes_world;
     if (clock_scale() > 1.0 && !is_pretended)
         return error_set(reterr, ERR_REFUSED, "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
@@ -185,31 +186,23 @@ static void start_pipeline(struct app *app)
     app->pipeline = pipeline_new(&params, &ports, app_core_new(app));
 }
 
-static void on_embedded_ready(void *context, const char *conninfo)
+static void on_embedded(void *context, bool ready, const char *reason)
 {
     struct app *app = context;
-    app->database_reason[0] = '\0';
-    if (app->store == NULL)
-        app_store_open(app, conninfo, true);
-    else
+    log_event(ready ? LOG_INFO : LOG_WARN, ready ? "database_ready" : "database_not_ready",
+              kv_str("reason", reason != NULL ? reason : ""));
+    text_copy(app->database_reason, sizeof app->database_reason, ready || reason == NULL ? "" : reason);
+    if (ready && app->store != NULL)
         store_try_now(app->store);
-}
-
-static void on_embedded_lost(void *context, const char *reason)
-{
-    struct app *app = context;
-    log_event(LOG_WARN, "database_lost", kv_str("reason", reason));
-    text_copy(app->database_reason, sizeof app->database_reason, reason);
 }
 
 static enum status start_database(struct app *app, struct error *reterr)
 {
-    if (app->config->database[0] != '\0') {
-        app_store_open(app, app->config->database, false);
-        return OK;
-    }
-    return embedded_start(app->loop, app->config->data_dir, on_embedded_ready, on_embedded_lost, app,
-                          &app->embedded, reterr);
+    if (app->config->database[0] != '\0')
+        return app_store_open(app, app->config->database, false, reterr);
+    struct embedded_params params = {.data_dir = app->config->data_dir, .is_durable = true};
+    TRY(embedded_new(app->loop, &params, on_embedded, app, &app->embedded, reterr));
+    return app_store_open(app, embedded_conninfo(app->embedded), true, reterr);
 }
 
 static enum status start_recorder(struct app *app, struct error *reterr)

@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+/* A check that either holds or is as bad as `else_state`, for `reason`. */
+static void check(struct app *app, const char *name, bool holds, enum health_state else_state, const char *reason)
+{
+    health_set(app->health, name, holds ? HEALTH_OK : else_state, holds ? NULL : reason);
+}
+
 static void check_database(struct app *app)
 {
     struct store_status store = {0};
@@ -14,13 +20,11 @@ static void check_database(struct app *app)
                          : store.reason[0] != '\0'       ? store.reason
                                                          : "the state is being read";
     bool is_up = app_store_is_up(app);
-    health_set(app->health, "database", is_up ? HEALTH_OK : HEALTH_FAILED, is_up ? NULL : reason);
-    health_set(app->health, "lease", store.lease_held ? HEALTH_OK : HEALTH_FAILED,
-               store.lease_held ? NULL : "the lease is not held: another broomd may be acting");
-    health_set(app->health, "replication", !is_up || store.commits_are_replicated ? HEALTH_OK : HEALTH_WARN,
-               "commits are not synchronous to a standby: after a fail-over recent effects count as unknown");
-    health_set(app->health, "spool", store.lost_records == 0 ? HEALTH_OK : HEALTH_WARN,
-               "events were lost: the spool was full or the disk refused");
+    check(app, "database", is_up, HEALTH_FAILED, reason);
+    check(app, "lease", store.lease_held, HEALTH_FAILED, "the lease is not held: another broomd may be acting");
+    check(app, "replication", !is_up || store.commits_are_replicated, HEALTH_WARN,
+          "commits are not synchronous to a standby: after a fail-over recent effects count as unknown");
+    check(app, "spool", store.lost_records == 0, HEALTH_WARN, "events were lost: the spool was full or the disk refused");
 }
 
 static void check_recorder(struct app *app)
@@ -28,7 +32,7 @@ static void check_recorder(struct app *app)
     if (app->recorder == NULL)
         return;
     struct recorder_counts counts = recorder_counts(app->recorder);
-    health_set(app->health, "recorder", counts.reason == NULL ? HEALTH_OK : HEALTH_WARN, counts.reason);
+    check(app, "recorder", counts.reason == NULL, HEALTH_WARN, counts.reason);
     metrics_set(app->metrics, METRIC_RECORDED_BYTES, NULL, (double)counts.packed_bytes);
 }
 
@@ -39,12 +43,11 @@ static void set_checks(struct app *app)
     bool clock_trusted = clock_read().monotonic_ns >= app->clock_trusted_from_ns;
     check_database(app);
     check_recorder(app);
-    health_set(app->health, "policies", app->policy_reason[0] == '\0' ? HEALTH_OK : HEALTH_WARN, app->policy_reason);
-    health_set(app->health, "clock", clock_trusted ? HEALTH_OK : HEALTH_WARN, "the clock jumped: nothing acts for a minute");
-    health_set(app->health, "telemetry", counts.telemetry_ok ? HEALTH_OK : HEALTH_WARN,
-               "most of what arrives is refused: nothing acts on the rest");
-    health_set(app->health, "acting", core.blocked == NULL ? HEALTH_OK : HEALTH_WARN, core.blocked);
-    health_set(app->health, "breaker", core.breaker_open ? HEALTH_WARN : HEALTH_OK, core.breaker_reason);
+    check(app, "policies", app->policy_reason[0] == '\0', HEALTH_WARN, app->policy_reason);
+    check(app, "clock", clock_trusted, HEALTH_WARN, "the clock jumped: nothing acts for a minute");
+    check(app, "telemetry", counts.telemetry_ok, HEALTH_WARN, "most of what arrives is refused: nothing acts on the rest");
+    check(app, "acting", core.blocked == NULL, HEALTH_WARN, core.blocked);
+    check(app, "breaker", !core.breaker_open, HEALTH_WARN, core.breaker_reason);
     metrics_set(app->metrics, METRIC_PAUSED, NULL, core.paused ? 1 : 0);
     metrics_set(app->metrics, METRIC_BREAKER_OPEN, NULL, core.breaker_open ? 1 : 0);
     metrics_set(app->metrics, METRIC_TELEMETRY_OK, NULL, counts.telemetry_ok ? 1 : 0);

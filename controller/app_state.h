@@ -22,6 +22,7 @@ struct app {
     struct loop *loop;
     struct http_client *client;
     struct actuator *actuator;
+    struct actuator dry_run;           /* what actuator points to when no other is configured */
     struct pipeline *pipeline;
     struct embedded *embedded;         /* NULL with a database of the site */
     struct store *store;               /* NULL until there is something to connect to */
@@ -49,7 +50,8 @@ struct app {
 
 /* app_store.c */
 struct pipeline_ports app_ports(struct app *app);
-void app_store_open(struct app *app, const char *conninfo, bool is_private);
+MUST_CHECK enum status app_store_open(struct app *app, const char *conninfo, bool is_private,
+                                      struct error *reterr);
 void app_store_changed(void *app);
 bool app_store_is_up(const struct app *app);
 /* The policies as the files stand now, or NULL: what is wrong is logged and in policy_reason. Caller owns. */

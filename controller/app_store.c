@@ -167,20 +167,14 @@ void app_store_changed(void *context)
     app_tell_guards(app);
 }
 
-void app_store_open(struct app *app, const char *conninfo, bool is_private)
+enum status app_store_open(struct app *app, const char *conninfo, bool is_private, struct error *reterr)
 {
     AUTO_TEXT dir = {0};
-    struct error error = {0};
     text_addf(&dir, "%s/store", app->config->data_dir);
     struct store_params params = {.conninfo = conninfo,
                                   .dir = dir.bytes,
                                   .spool_bytes_max = app->config->spool_bytes,
                                   .keep_days = (int32_t)(app->config->retention_events_ns / NS_PER_DAY),
                                   .is_private = is_private};
-    if (store_new(app->loop, &params, app_store_changed, app, &app->store, &error) == OK)
-        return;
-    log_event(LOG_ERROR, "store_refused", kv_str("reason", error.message));
-    text_copy(app->database_reason, sizeof app->database_reason, error.message);
-    app->exit_code = 1;
-    loop_stop(app->loop);
+    return store_new(app->loop, &params, app_store_changed, app, &app->store, reterr);
 }
