@@ -68,6 +68,16 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* Words that stand behind `incidents` and are typed without it. */
+static bool is_incident_word(const char *given)
+{
+    static const char *const words[] = {"show", "timeline", "note", "ack", "decline", "list"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (strcmp(given, words[i]) == 0)
+            return true;
+    return false;
+}
+
 static int unknown_command(struct cli *cli, const char *given)
 {
     const char *names[ARRAY_LEN(commands)];
@@ -77,7 +87,9 @@ static int unknown_command(struct cli *cli, const char *given)
             names[count++] = commands[i].name;
     const char *near = text_nearest(given, names, count);
     fprintf(cli->err, "broom: unknown %s '%s'", given[0] == '-' ? "option" : "command", given);
-    if (near != NULL && given[0] != '-')
+    if (is_incident_word(given))
+        fprintf(cli->err, "; did you mean 'incidents %s'?", given);
+    else if (near != NULL && given[0] != '-')
         fprintf(cli->err, "; did you mean '%s'?", near);
     fputs("\ntry 'broom help'\n", cli->err);
     return EXIT_USAGE;

@@ -85,7 +85,10 @@ static enum status fetch_http(void *context, const struct cli_request *request, 
     struct error error = {0};
     if (http_call_wait(&call, ret_code, ret_body, &bytes, &error) == OK)
         return OK;
-    return error_set(reterr, error.status, "no answer from %s: %s", server, error.message);
+    /* libcurl's words on a Unix socket name a port that nobody asked for. */
+    bool no_socket = call.unix_socket != NULL && error.status == ERR_UNREACHABLE;
+    return error_set(reterr, error.status, "no answer from %s: %s", server,
+                     no_socket ? "nothing listens on this socket" : error.message);
 }
 
 struct cli cli_default(void)
@@ -169,9 +172,6 @@ static int say_refusal(struct cli *cli, int code, const char *body)
     say(cli, message);
     if (code == 401)
         fputs("give a token with --token-file, or use the Unix socket on the host of broomd\n", cli->err);
-    if (code == 403)
-        fputs("commands need a proven name: the Unix socket on the host of broomd (--server unix:PATH), or a "
-              "token with the role operator (--token-file)\n", cli->err);
     return exit_of_http(code);
 }
 

@@ -131,12 +131,12 @@ static void put_when(struct screen *screen)
     int64_t start_ns = view->fault_ns > 0 ? view->fault_ns : view->detected_ns;
     text_add(&text, "started ");
     cli_add_time(&text, start_ns);
+    text_add(&text, " UTC");
     add_moment(&text, "noticed", view->detected_ns, start_ns);
     add_moment(&text, "decided", view->decided_ns, start_ns);
     add_moment(&text, "acted", view->acted_ns, start_ns);
     add_moment(&text, "training again", view->mitigated_ns, start_ns);
     add_moment(&text, "hardware back", view->resolved_ns, start_ns);
-    text_add(&text, " (UTC)");
     put_line(screen, "when", text.bytes);
 }
 
@@ -262,7 +262,8 @@ static void put_values(struct screen *screen, const struct json *decision)
 {
     AUTO_TEXT values = {0};
     for (const struct json *item = json_first(json_get(decision, "values")); item != NULL; item = json_next(item)) {
-        if (json_kind(item) == JSON_ARRAY || json_kind(item) == JSON_OBJECT)
+        enum json_kind kind = json_kind(item);
+        if (kind == JSON_ARRAY || kind == JSON_OBJECT || kind == JSON_NULL)
             continue;
         text_addf(&values, "%s%s=", values.length > 0 ? " " : "", json_key(item));
         add_scalar(&values, item);

@@ -225,6 +225,9 @@ static enum status put_samples(struct bundle *bundle, const struct json *windows
 {
     size_t count;
     AUTO_FREE const char **names = raw_metric_names(windows, &count);
+    if (count == 0)
+        text_add(bundle->problems, "it holds no samples: they are kept some minutes after the fault, so export again "
+                                   "later; a job that ended before leaves none\n");
     for (size_t i = 0; i < count; i++) {
         struct raw_metric metric = raw_metric_load(windows, names[i], bundle->problems);
         enum status status = put_metric(bundle, &metric, reterr);

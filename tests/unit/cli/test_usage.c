@@ -25,6 +25,7 @@ TEST(an_unknown_option_names_the_near_one)
 TEST(an_unknown_command_names_the_near_one)
 {
     assert_fails("incident", 2, "unknown command 'incident'; did you mean 'incidents'?");
+    assert_fails("ack INC-1", 2, "did you mean 'incidents ack'?");
     assert_fails("incidents shwo INC-1", 2, "did you mean 'show'?");
     assert_fails("incidents INC-4", 2, "did you mean 'broom incidents show INC-4'?");
     assert_fails("policy lnt x", 2, "broom policy lint FILE...");
