@@ -14,6 +14,10 @@ static const int WINDOW_ROWS[CHART_WINDOWS] = {4, 8, 16, 32, 64};
 static const double SPREAD_FLOOR = 0.0005;
 /* A spike is far out of the noise and large in itself. */
 static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
+/* A row counts for at most so many times the spread known so far. */
+static const double NOISE_RISE = 1.5;
+/* Lower than this many sigmas is a unit's peer that is slow, where units are held against one another. */
+static const double LOW_SIGMAS = 6;
 /* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
 static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 1.5, SPIKE_ALTERNATIVE = 0.2;
 
@@ -153,6 +157,11 @@ static void learn_noise(struct bank *bank, const float *residuals)
     if (n < 2)
         return;
     bank->spike_rate += 0.02 * (jump_share(bank, residuals) - bank->spike_rate);
+    /* When half of the units jump at once that is no noise: a row may raise the estimate by little. */
+    if (bank->pushed >= 20) {
+        one = fmin(one, NOISE_RISE * sqrt(bank->near_step));
+        two = fmin(two, NOISE_RISE * sqrt(bank->near_two));
+    }
     bank->near_step += weight * (one * one - bank->near_step);
     bank->near_two += weight * (two * two - bank->near_two);
     if (bank->near_step <= 0)
@@ -276,10 +285,12 @@ void bank_push(struct bank *bank, int64_t step, const float *residuals)
 {
     size_t slot = (size_t)bank->pushed % CHART_RING;
     float *arriving = bank->arriving;
+    double low = bank->drops_low && bank->pushed >= 20 ? -LOW_SIGMAS * bank->sigma : 0;
 
     learn_noise(bank, residuals);
     for (int32_t u = 0; u < bank->units; u++) {
-        arriving[u] = isfinite(residuals[u]) ? clip_value(bank, residuals[u]) : NAN;
+        bool taken = isfinite(residuals[u]) && !(low < 0 && (double)residuals[u] < low);
+        arriving[u] = taken ? clip_value(bank, residuals[u]) : NAN;
         count_spike(bank, u, (double)residuals[u]);
     }
     /* Before the slot is written: the longest window loses what stands there. */

@@ -35,6 +35,7 @@ struct bank {
     double rho;                /* its lag-1 correlation, from these two */
     double spike_rate;         /* share of residuals beyond spike_over, smoothed */
     double spike_over;         /* what counts as far out */
+    bool drops_low;            /* residuals far below are of units whose peer is slow: not taken */
     float *scratch, *arriving; /* units long */
 };
 

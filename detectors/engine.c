@@ -69,6 +69,8 @@ static void init_banks(struct engine *engine)
 
     bank_init(&engine->banks[BANK_OWN], model->ranks);
     bank_init(&engine->banks[BANK_GROUP], model->groups);
+    engine->banks[BANK_OWN].drops_low = true;
+    engine->banks[BANK_GROUP].drops_low = model->stages > 1;
     bank_init(&engine->banks[BANK_WORK], model->replicas);
     bank_init(&engine->banks[BANK_LANE], model->replicas);
     bank_init(&engine->banks[BANK_LATE_LANE], model->replicas);

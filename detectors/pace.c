@@ -1,5 +1,6 @@
-/* Charts of one number a row against its own base. High means: above the base by more than noise and by
- * more than is worth a word; an alarm needs HIGH_ROWS of the last WATCHED_ROWS, so spells pass. */
+/* Charts of one number a row against its own base. High means: the median of the last PACE_WINDOW rows is
+ * above the base by more than is worth a word and by more than noise makes of a median, and three
+ * quarters of the rows are above it by a part of that. So spells shorter than half the window pass. */
 #include "detectors/pace.h"
 
 #include "detectors/engine_state.h"
@@ -8,14 +9,18 @@
 #include <math.h>
 #include <string.h>
 
-enum { WATCHED_ROWS = 30, HIGH_ROWS = 24, JOIN_ROWS = 15, LOW_ROWS = 4, BASE_ROWS = 16 };
-static const double BASE_WEIGHT = 0.02, FAST_WEIGHT = 0.2, SPREADS = 4;
+enum { BASE_ROWS = 16 };
+/* Seven sigmas of the median of 40 rows, correlated by 0.5: 7 * 1.25 * sqrt(3) / sqrt(40). */
+static const double BASE_WEIGHT = 0.02, SPREADS = 2.4;
+/* A chart goes along with another's alarm at this part of the needed rise, and is over below the other. */
+static const double ALONG = 0.5, OVER = 0.35;
+static const double OUTLIER_SPREADS = 4, OUTLIER_GROWTH = 0.005;
 /* Least rise: of a transfer against itself, of typical work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
 
 static void chart_init(struct pace_chart *chart)
 {
-    *chart = (struct pace_chart){.base = (double)NAN, .recent = (double)NAN};
+    *chart = (struct pace_chart){.base = (double)NAN};
 }
 
 void pace_init(struct pace *pace, const struct grid *grid)
@@ -42,14 +47,30 @@ void pace_done(struct pace *pace)
     memset(pace, 0, sizeof *pace);
 }
 
+/* The base outlives a restart: the attempt before is a peer of this one. */
 void pace_restart(struct pace *pace)
 {
     for (int32_t i = 0; i < pace->transfer_count; i++)
-        pace->transfer[i].high = 0;
-    pace->busy.high = 0;
+        pace->transfer[i].rows = 0;
+    for (int32_t i = 0; i < pace->stage_count; i++)
+        pace->stage_sm[i].rows = 0;
+    pace->busy.rows = 0;
+    pace->sm.rows = 0;
     pace->ring_rows = 0;
+    pace->work_rows = 0;
+    pace->sm_rows = 0;
     pace->first_count = 0;
     pace->baseline_ms = (double)NAN;
+}
+
+double pace_rise(const struct pace_chart *chart, int rows)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int back = 0; back < rows && back < PACE_WINDOW && back < chart->rows; back++, n++)
+        sum += (double)chart->last[(chart->rows - 1 - back) % PACE_WINDOW];
+    return n > 0 && chart->base > 0 ? sum / n / chart->base - 1 : (double)NAN;
 }
 
 double pace_recent_ms(const struct pace *pace)
@@ -63,46 +84,61 @@ double pace_recent_ms(const struct pace *pace)
     return robust_median(scratch, n);
 }
 
-/* One value; least_rise is absolute. */
+/* The value that `part` of the last rows lie below; NAN before the window is full. */
+static double recent_quantile(const struct pace_chart *chart, double part)
+{
+    float scratch[PACE_WINDOW];
+
+    if (chart->rows < PACE_WINDOW)
+        return (double)NAN;
+    memcpy(scratch, chart->last, sizeof scratch);
+    return robust_select(scratch, PACE_WINDOW, (size_t)(part * (PACE_WINDOW - 1)));
+}
+
+static double recent_median(const struct pace_chart *chart)
+{
+    return recent_quantile(chart, 0.5);
+}
+
+/* How far the last rows are above the base, in units of the rise that is an alarm. */
+static double rise_of(const struct pace_chart *chart, double least_rise)
+{
+    double needed = fmax(least_rise, SPREADS * chart->spread);
+    double middle = (recent_median(chart) - chart->base) / needed;
+    double lower = (recent_quantile(chart, 0.25) - chart->base) / needed;
+
+    /* Most rows must be up, at least by a third of the rise. */
+    return isfinite(middle) ? fmin(middle, 3 * lower) : 0;
+}
+
 static void chart_put(struct pace_chart *chart, double value, double least_rise)
 {
+    bool first = !isfinite(chart->base);
+
     if (!isfinite(value))
         return;
-    if (!isfinite(chart->base)) {
-        chart->base = chart->recent = value;
-        chart->rows = 1;
+    chart->last[chart->rows % PACE_WINDOW] = (float)value;
+    chart->rows++;
+    if (first) {
+        chart->base = value;
+        chart->learned = 1;
         return;
     }
-    double early = 1.0 / (double)(chart->rows + 1);
+    bool learning = ++chart->learned <= BASE_ROWS;
+    double weight = learning ? 1.0 / (double)chart->learned : BASE_WEIGHT;
     double over = value - chart->base;
-    bool learned = chart->rows >= BASE_ROWS;
-    bool high = learned && over > least_rise && over > SPREADS * chart->spread;
 
-    chart->recent += FAST_WEIGHT * (value - chart->recent);
-    chart->high = chart->high << 1 | high;
-    chart->rows++;
-    if (high)
+    if (!learning && rise_of(chart, least_rise) >= ALONG)
         return;
-    double bounded = learned ? fmin(fmax(over, -3 * chart->spread), 3 * chart->spread) : over;
-    chart->base += fmax(BASE_WEIGHT, early) * bounded;
+    /* A row far out tells nothing of the base, and little of the spread: enough to grow when it was
+     * learned too small. */
+    if (!learning && fabs(over) > OUTLIER_SPREADS * chart->spread) {
+        chart->spread *= 1 + OUTLIER_GROWTH;
+        return;
+    }
+    chart->base += weight * over;
     /* 1.25: mean absolute deviation of normal data to its sigma. */
-    chart->spread += fmax(BASE_WEIGHT, early) * (1.25 * fabs(bounded) - chart->spread);
-}
-
-static int high_rows(const struct pace_chart *chart)
-{
-    return __builtin_popcount(chart->high & ((1u << WATCHED_ROWS) - 1));
-}
-
-static bool is_high(const struct pace_chart *chart)
-{
-    return high_rows(chart) >= HIGH_ROWS;
-}
-
-/* High enough to belong to another chart's alarm. */
-static bool is_along(const struct pace_chart *chart)
-{
-    return high_rows(chart) >= JOIN_ROWS;
+    chart->spread += weight * (1.25 * fabs(over) - chart->spread);
 }
 
 static struct open_verdict *open_pace(const struct engine *engine, int *ret_index)
@@ -119,14 +155,33 @@ static struct open_verdict *open_pace(const struct engine *engine, int *ret_inde
     return NULL;
 }
 
-/* Rows since the first high one of the watched rows. */
+static double transfer_least(const struct engine *engine, const struct pace_chart *chart)
+{
+    return fmax(engine->params.gain_min_ratio * engine->model.step_ms, TRANSFER_RISE * chart->base);
+}
+
+static double work_least(const struct engine *engine)
+{
+    return fmax(WORK_RISE * engine->pace.busy.base,
+                engine->params.gain_min_ratio * engine->model.step_ms);
+}
+
+static double transfer_rise(const struct engine *engine, int32_t group)
+{
+    const struct pace_chart *chart = &engine->pace.transfer[group];
+
+    return rise_of(chart, transfer_least(engine, chart));
+}
+
+/* The step before which values were below half of the rise. */
 static int64_t since_step(const struct engine *engine, const struct pace_chart *chart)
 {
+    double half = (recent_median(chart) + chart->base) / 2;
     int rows = 0;
 
-    for (int i = 0; i < WATCHED_ROWS; i++)
-        if (chart->high >> i & 1u)
-            rows = i;
+    for (int back = 0; back < PACE_WINDOW && back < chart->rows; back++)
+        if ((double)chart->last[(chart->rows - 1 - back) % PACE_WINDOW] > half)
+            rows = back;
     return bank_step(&engine->banks[BANK_LATE], rows);
 }
 
@@ -136,7 +191,7 @@ static int32_t common_rail(const struct engine *engine)
     int32_t rail = JOB_NONE;
 
     for (int32_t g = 0; g < engine->pace.transfer_count; g++) {
-        if (!is_along(&engine->pace.transfer[g]))
+        if (transfer_rise(engine, g) < ALONG)
             continue;
         for (int32_t i = 0; i < grid_size(engine->grid, CUT_DATA, g); i++) {
             int32_t of = grid_of(engine->grid, CUT_RAIL, grid_members(engine->grid, CUT_DATA, g)[i]);
@@ -159,10 +214,10 @@ static void tell_transfer(struct engine *engine, int32_t groups)
     verdict.since_step = verdict.step;
     for (int32_t g = 0; g < pace->transfer_count; g++) {
         const struct pace_chart *chart = &pace->transfer[g];
-        if (!is_along(chart) || chart->recent - chart->base <= excess)
+        if (transfer_rise(engine, g) < ALONG || recent_median(chart) - chart->base <= excess)
             continue;
-        excess = chart->recent - chart->base;
-        ratio = chart->recent / chart->base;
+        excess = recent_median(chart) - chart->base;
+        ratio = recent_median(chart) / chart->base;
         verdict.since_step = since_step(engine, chart);
     }
     verdict_set_domain(engine, &verdict, rail != JOB_NONE ? rail : 0);
@@ -181,26 +236,26 @@ static void tell_work(struct engine *engine)
 {
     const struct pace *pace = &engine->pace;
     struct verdict verdict = verdict_start(engine, VERDICT_REGRESSION, SCOPE_JOB);
-    double sm = pace->sm.recent / pace->sm.base - 1;
+    double sm = recent_median(&pace->sm) / pace->sm.base - 1, work = recent_median(&pace->busy);
 
     verdict_set_domain(engine, &verdict, 0);
     verdict.since_step = since_step(engine, &pace->busy);
     /* Starved SMs point at hosts or data, busy ones at clocks. */
     verdict.cause = !isfinite(sm) ? CAUSE_UNKNOWN : sm < -0.02 ? CAUSE_HOST : CAUSE_GPU;
-    verdict.slowdown = pace->busy.recent / pace->busy.base;
-    verdict.gain = (pace->busy.recent - pace->busy.base) / engine->model.step_ms;
-    verdict_add_evidence(&verdict, "work_ms", pace->busy.recent);
+    verdict.slowdown = work / pace->busy.base;
+    verdict.gain = (work - pace->busy.base) / engine->model.step_ms;
+    verdict_add_evidence(&verdict, "work_ms", work);
     verdict_add_evidence(&verdict, "work_ms_before", pace->busy.base);
     if (isfinite(sm))
         verdict_add_evidence(&verdict, "sm_shift", sm);
     (void)engine_open(engine, verdict, NULL);
 }
 
-/* A slow rack moves typical work by itself; a slow rank does not. */
-static bool has_open_rack(const struct engine *engine)
+/* While something is slow the others wait, in a pipeline outside the all-reduce too. */
+static bool has_open_slow(const struct engine *engine)
 {
     for (int i = 0; i < engine->open_count; i++)
-        if (engine->open[i]->verdict.scope == SCOPE_RACK)
+        if (engine->open[i]->verdict.kind == VERDICT_SLOW)
             return true;
     return false;
 }
@@ -228,25 +283,22 @@ static void judge(struct engine *engine)
     struct pace *pace = &engine->pace;
     int index = 0;
     struct open_verdict *open = open_pace(engine, &index);
-    int32_t groups = 0, highest = 0;
-    bool alarm = false;
+    int32_t groups = 0;
+    double most = 0, work = rise_of(&pace->busy, work_least(engine));
 
     for (int32_t g = 0; g < pace->transfer_count; g++) {
-        groups += is_along(&pace->transfer[g]);
-        alarm = alarm || is_high(&pace->transfer[g]);
-        highest = high_rows(&pace->transfer[g]) > highest ? high_rows(&pace->transfer[g]) : highest;
+        double rise = transfer_rise(engine, g);
+        groups += rise >= ALONG;
+        most = fmax(most, rise);
     }
-    if (high_rows(&pace->busy) > highest)
-        highest = high_rows(&pace->busy);
     if (open != NULL) {
-        if (highest <= LOW_ROWS)
+        if (fmax(most, work) < OVER)
             engine_close(engine, index, true);
-        return;
-    }
-    if (alarm)
+    } else if (most >= 1) {
         tell_transfer(engine, groups);
-    else if (is_high(&pace->busy) && !has_open_rack(engine) && engine->pending_rows == 0)
+    } else if (work >= 1 && !has_open_slow(engine) && engine->pending_rows == 0) {
         tell_work(engine);
+    }
 }
 
 static void remember_step(struct engine *engine, double step_ms)
@@ -285,7 +337,6 @@ void pace_row(struct engine *engine, const struct row *row)
     struct pace *pace = &engine->pace;
     const struct model *model = &engine->model;
     double usual = pace_recent_ms(pace);
-    double least = engine->params.gain_min_ratio * model->step_ms;
 
     if (engine->rows < WARM_UP_ROWS || !(model->step_ms > 0))
         return;
@@ -296,11 +347,11 @@ void pace_row(struct engine *engine, const struct row *row)
     if (model->has_allreduce)
         for (int32_t g = 0; g < pace->transfer_count; g++) {
             struct pace_chart *chart = &pace->transfer[g];
-            chart_put(chart, (double)model->transfer_ms[g], fmax(least, TRANSFER_RISE * chart->base));
+            chart_put(chart, (double)model->transfer_ms[g], transfer_least(engine, chart));
         }
     chart_put(&pace->sm, median_sm(engine, row), (double)INFINITY);
-    if (!has_open_rack(engine))
-        chart_put(&pace->busy, typical_work(engine), fmax(WORK_RISE * pace->busy.base, least));
+    if (!has_open_slow(engine))
+        chart_put(&pace->busy, typical_work(engine), work_least(engine));
     for (int32_t s = 0; s < pace->stage_count; s++)
         chart_put(&pace->stage_sm[s], (double)model->stage_sm[s], (double)INFINITY);
     judge(engine);

@@ -8,15 +8,15 @@
 
 #include <stdint.h>
 
-enum { PACE_RING = 20, PACE_FIRST = 100, PACE_LEAST = 5 };
+enum { PACE_RING = 20, PACE_FIRST = 100, PACE_LEAST = 5, PACE_WINDOW = 40 };
 
-/* One quantity: what is usual, and in which of the last rows it was too high. */
+/* One quantity: what is usual, and its last rows. */
 struct pace_chart {
     double base;               /* NAN: unknown */
-    double spread;             /* of row-to-row differences from base */
-    double recent;             /* fast mean */
-    uint32_t high;             /* bit i: i rows ago it was too high */
-    int64_t rows;
+    double spread;             /* of one row around the base */
+    float last[PACE_WINDOW];
+    int64_t rows;              /* of this attempt */
+    int64_t learned;           /* of all attempts */
 };
 
 struct pace {
@@ -39,6 +39,8 @@ struct pace {
 void pace_init(struct pace *pace, const struct grid *grid);
 void pace_done(struct pace *pace);
 void pace_restart(struct pace *pace);
+/* Mean of the last rows over the base, less 1; NAN when unknown. */
+double pace_rise(const struct pace_chart *chart, int rows);
 double pace_recent_ms(const struct pace *pace);   /* median of the ring; NAN when empty */
 
 #endif
