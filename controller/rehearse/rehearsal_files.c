@@ -1,6 +1,8 @@
 /* Plain files; the temporary folder may be entered by the user that PostgreSQL runs as. */
 #include "controller/rehearse/rehearsal_files.h"
 
+#include "controller/rehearse/child.h"
+
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -9,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 65536, FOLDERS_OPEN = 16 };
+enum { COPY_BYTES = 65536, FOLDERS_OPEN = 16, REMOVE_TRIES = 20, REMOVE_WAIT_MS = 100 };
 
 enum status files_open(struct files *files, const char *out, struct error *reterr)
 {
@@ -34,7 +36,18 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     (void)info;
     (void)kind;
     (void)place;
-    return remove(path);
+    return remove(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+/* A PostgreSQL whose broomd was killed may still be tidying up in there. */
+static bool remove_folder(const char *folder)
+{
+    for (int tries = 0; tries < REMOVE_TRIES; tries++) {
+        if (nftw(folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) == 0 && access(folder, F_OK) != 0)
+            return true;
+        wait_ms(REMOVE_WAIT_MS);
+    }
+    return false;
 }
 
 void files_close(struct files *files, bool keep)
@@ -43,7 +56,7 @@ void files_close(struct files *files, bool keep)
         return;
     if (keep)
         fprintf(stderr, "the files are kept in %s\n", files->folder);
-    else if (nftw(files->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) != 0)
+    else if (!remove_folder(files->folder))
         fprintf(stderr, "broom: cannot remove '%s': %s\n", files->folder, strerror(errno));
     files->folder[0] = '\0';
 }
