@@ -135,23 +135,29 @@ static int32_t stage_of(const struct bundle *bundle, int32_t rank)
     return bundle->job != NULL && rank < bundle->job->world_size ? job_place_of(bundle->job, rank).stage : 0;
 }
 
-/* Peers have the same work: the stages that the suspects are in. */
-static void assign_roles(const struct bundle *bundle, enum plot_role *roles, int32_t count, size_t *ret_peers)
+/* Peers have the same work: the stages that the suspects are in. Where those are all suspects, every other rank
+ * stands in. */
+static const char *assign_roles(const struct bundle *bundle, enum plot_role *roles, int32_t count, size_t *ret_peers)
 {
     AUTO_FREE bool *stages = xcalloc((size_t)count + 1, sizeof *stages);
-    *ret_peers = 0;
     for (int32_t rank = 0; rank < count; rank++) {
         if (!has_number(bundle->view.ranks, rank))
             continue;
         roles[rank] = PLOT_SUSPECT;
         stages[stage_of(bundle, rank)] = true;
     }
-    for (int32_t rank = 0; rank < count; rank++) {
-        if (roles[rank] == PLOT_SUSPECT || !stages[stage_of(bundle, rank)])
-            continue;
-        roles[rank] = PLOT_PEER;
-        ++*ret_peers;
+    *ret_peers = 0;
+    for (int pass = 0; pass < 2 && *ret_peers == 0; pass++) {
+        for (int32_t rank = 0; rank < count; rank++) {
+            if (roles[rank] == PLOT_SUSPECT || (pass == 0 && !stages[stage_of(bundle, rank)]))
+                continue;
+            roles[rank] = PLOT_PEER;
+            ++*ret_peers;
+        }
+        if (*ret_peers > 0)
+            return pass == 0 ? "peers" : "other ranks";
     }
+    return "peers";
 }
 
 static void name_suspects(const struct bundle *bundle, struct text *out)
@@ -188,12 +194,14 @@ static bool draw(const struct bundle *bundle, const struct raw_metric *metric, s
     AUTO_TEXT title = {0};
     AUTO_TEXT suspects = {0};
     AUTO_TEXT peer_name = {0};
-    assign_roles(bundle, roles, rank_count, &peers);
+    const char *noun = assign_roles(bundle, roles, rank_count, &peers);
     text_addf(&title, "%s: %s", view->ref, plot_rows[index].title);
     name_suspects(bundle, &suspects);
-    text_addf(&peer_name, "%zu peers", peers);
-    struct plot plot = {.title = title.bytes, .subtitle = plot_rows[index].subtitle, .suspects = suspects.bytes,
-                        .peers = peer_name.bytes, .unit = "ms", .metric = metric, .roles = roles,
+    text_addf(&peer_name, "%zu %s", peers, noun);
+    bool is_slow = strcmp(view->kind, "slow") == 0;
+    struct plot plot = {.title = title.bytes,
+                        .subtitle = is_slow ? plot_rows[index].subtitle : "Of the ranks at fault and of the others, round the fault.",
+                        .suspects = suspects.bytes, .peers = peer_name.bytes, .unit = "ms", .metric = metric, .roles = roles,
                         .rank_count = rank_count, .marks = marks, .mark_count = ARRAY_LEN(marks),
                         .bad_from_ns = view->fault_ns, .bad_to_ns = view->mitigated_ns};
     return plot_write(&plot, svg);

@@ -340,14 +340,22 @@ static bool choose_axis(struct chart *chart, const struct bin peers[BINS])
     return true;
 }
 
+/* The samples' own time, and what was marked shortly after the last of them: a job that stopped. */
 static bool choose_times(struct chart *chart)
 {
     const struct raw_metric *metric = chart->plot->metric;
     if (metric->count < 2)
         return false;
     chart->from_ns = metric->points[0].time_ns;
-    chart->to_ns = metric->points[metric->count - 1].time_ns;
-    return chart->to_ns > chart->from_ns;
+    int64_t last_ns = metric->points[metric->count - 1].time_ns;
+    int64_t span_ns = last_ns - chart->from_ns;
+    chart->to_ns = last_ns;
+    for (size_t i = 0; i < chart->plot->mark_count; i++) {
+        int64_t mark_ns = chart->plot->marks[i].time_ns;
+        if (mark_ns > last_ns && mark_ns - last_ns <= span_ns / 3 && mark_ns + span_ns / 20 > chart->to_ns)
+            chart->to_ns = mark_ns + span_ns / 20;
+    }
+    return span_ns > 0;
 }
 
 bool plot_write(const struct plot *plot, struct text *out)
