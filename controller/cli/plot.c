@@ -327,8 +327,8 @@ static bool choose_axis(struct chart *chart, const struct bin peers[BINS])
     int bad_from = plot->bad_from_ns > 0 ? bin_of(chart, plot->bad_from_ns) : 0;
     int bad_to = plot->bad_to_ns > 0 ? bin_of(chart, plot->bad_to_ns) : BINS - 1;
     fill_bins(chart, PLOT_SUSPECT, -1, suspects);
-    double high = quantile_of_bins(peers, offsetof(struct bin, high), 0.97, 0, BINS - 1);
-    high = fmax(high, quantile_of_bins(suspects, offsetof(struct bin, high), 0.97, 0, BINS - 1));
+    double high = quantile_of_bins(peers, offsetof(struct bin, high), 0.94, 0, BINS - 1);
+    high = fmax(high, quantile_of_bins(suspects, offsetof(struct bin, high), 0.94, 0, BINS - 1));
     high = fmax(high, quantile_of_bins(suspects, offsetof(struct bin, middle), 0.9, bad_from, bad_to));
     double low = quantile_of_bins(peers, offsetof(struct bin, low), 0.02, 0, BINS - 1);
     low = fmin(low, quantile_of_bins(suspects, offsetof(struct bin, low), 0.02, 0, BINS - 1));

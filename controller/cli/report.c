@@ -169,13 +169,25 @@ static const struct json *verdict_of(const struct json *record)
     return json_kind(inner) == JSON_OBJECT ? inner : record;
 }
 
-/* All of the job's verdicts of that time are in the bundle; the report tells those that accuse. */
-static bool is_worth_telling(const struct json *row, const struct incident_view *view)
+/* All of the job's verdicts of that time are in the bundle. The report tells those that accuse, and of them those
+ * that the core tied to this incident, if it tied any. */
+static bool accuses(const struct json *row)
 {
-    const char *incident = json_get_string(row, "incident", "");
     const char *kind = json_get_string(verdict_of(row), "kind", "");
-    bool ours = incident[0] == '\0' || strcmp(incident, view->ref) == 0;
-    return ours && strcmp(kind, "info") != 0 && strcmp(kind, "clear") != 0;
+    return strcmp(kind, "info") != 0 && strcmp(kind, "clear") != 0;
+}
+
+static bool is_tied(const struct json *row, const struct incident_view *view)
+{
+    return strcmp(json_get_string(row, "incident", ""), view->ref) == 0;
+}
+
+static bool any_tied(const struct json *verdicts, const struct incident_view *view)
+{
+    for (const struct json *row = json_first(verdicts); row != NULL; row = json_next(row))
+        if (accuses(row) && is_tied(row, view))
+            return true;
+    return false;
 }
 
 static void add_root_cause(struct text *out, const struct json *answer, const struct incident_view *view)
@@ -186,9 +198,10 @@ static void add_root_cause(struct text *out, const struct json *answer, const st
     report_add_escaped(out, view->cause);
     text_add(out, " is their class of the cause):\n\n");
     const struct json *verdicts = json_get(answer, "verdicts");
+    bool only_tied = any_tied(verdicts, view);
     for (const struct json *row = json_first(verdicts); row != NULL; row = json_next(row)) {
         const struct json *verdict = verdict_of(row);
-        if (!is_worth_telling(row, view) || ++told > VERDICTS_TOLD)
+        if (!accuses(row) || (only_tied && !is_tied(row, view)) || ++told > VERDICTS_TOLD)
             continue;
         text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"), json_get_string(verdict, "kind", "?"),
                   json_get_string(verdict, "scope", "?"));
@@ -250,6 +263,10 @@ static void add_action(struct text *out, const struct json *action)
     const struct json *outcome = json_get(action, "outcome");
     AUTO_TEXT nodes = {0};
     incident_view_add_names(json_get(action, "nodes"), 4, &nodes);
+    if (json_size(json_get(action, "spares")) > 0) {
+        text_add(&nodes, " -> ");
+        incident_view_add_names(json_get(action, "spares"), 4, &nodes);
+    }
     text_add(out, "| ");
     cli_add_time(out, json_get_int(action, "time_ns", 0));
     text_addf(out, " | %s | ", json_get_string(action, "verb", "?"));
