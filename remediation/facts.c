@@ -133,15 +133,32 @@ static bool spare_fact(const struct remediation *core, const struct incident *in
     return complete;
 }
 
+/* About to take a node of the same job out: one restart shall serve both. */
+static bool will_restart_soon(const struct incident *other)
+{
+    const struct plan_step *step = due_step(other);
+    bool gathers = other->phase == PHASE_SUSPECTED || other->phase == PHASE_CONFIRMED ||
+                   other->phase == PHASE_CORDONING || other->phase == PHASE_SAVING;
+    return gathers && incident_is_hard(other) && other->corroborated &&
+           other->mode == MODE_ENFORCE && plan_has(&other->plan, STEP_RESTART_JOB) && step != NULL &&
+           step->kind != STEP_RESTART_JOB;
+}
+
+/* Nothing of a job is taken out, and it is not restarted again, while another incident restarts it. */
 static bool job_fact(const struct remediation *core, const struct incident *incident,
-                     struct facts *facts)
+                     const struct plan_step *step, struct facts *facts)
 {
     for (size_t i = 0; i < core->incident_count; i++) {
         const struct incident *other = core->incidents[i];
-        if (other == incident || strcmp(other->job, incident->job) != 0 || !incident_in_restart(other))
+        bool restarts = incident_in_restart(other);
+        bool waits = step->kind == STEP_RESTART_JOB && will_restart_soon(other);
+        if (other == incident || strcmp(other->job, incident->job) != 0 || !(restarts || waits))
             continue;
-        snprintf(facts->job, sizeof facts->job, "the restart of job %.120s by %s to end",
-                 incident->job, other->ref);
+        if (restarts)
+            snprintf(facts->job, sizeof facts->job, "the restart of job %.120s by %s to end",
+                     incident->job, other->ref);
+        else
+            snprintf(facts->job, sizeof facts->job, "%s, so that one restart serves both", other->ref);
         return false;
     }
     return true;
@@ -184,7 +201,7 @@ struct facts facts_compute(const struct remediation *core, struct incident *inci
         bit(FACT_WORLD_KNOWN, world_fact(core, incident, step)) |
         bit(FACT_WORTH_ACTING, worth_fact(core, incident, &facts)) |
         bit(FACT_SPARE_FREE, spare_fact(core, incident, step, &facts)) |
-        bit(FACT_JOB_FREE, job_fact(core, incident, &facts)) |
+        bit(FACT_JOB_FREE, job_fact(core, incident, step, &facts)) |
         bit(FACT_ACTED, incident_has_acted(incident));
     return facts;
 }

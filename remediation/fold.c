@@ -410,18 +410,20 @@ static bool join_cascade(struct remediation *core, struct incident *incident,
     return true;
 }
 
-/* A hard accusation that arrives while we restart: old news, or to be judged when we are done. */
+/* A hard accusation that arrives while we restart: old news, or to be judged when we are done. Until the
+ * job makes its first new step its ranks are silent, and silence says nothing of their nodes. */
 static bool join_restart(struct remediation *core, struct incident *incident,
                          const struct verdict *verdict)
 {
-    enum relation relation = relation_of(core, incident, verdict);
+    bool related = relation_of(core, incident, verdict) != RELATION_NONE;
     bool old = verdict->time_ns <= incident->restart_started_ns;
-    if (!incident_in_restart(incident) || !kind_is_hard(verdict->kind))
-        return false;
-    if (relation == RELATION_NONE && !old)
+    bool silence = verdict->kind != VERDICT_FAULT && incident->phase != PHASE_VERIFYING;
+    if (!incident_in_restart(incident) || !kind_is_hard(verdict->kind) ||
+        !(related || old || silence))
         return false;
     for (size_t i = 0; i < verdict->node_count && !old; i++)
-        names_add_new(&incident->accused_later, verdict->nodes[i]);
+        names_add_new(silence ? &incident->silent_later : &incident->accused_later,
+                      verdict->nodes[i]);
     if (old)
         take_victims(incident, verdict);
     incident->dirty = true;
@@ -597,7 +599,11 @@ void fold_rejudge(struct remediation *core, struct incident *incident)
 {
     struct names later = {0}, nodes = {0};
     names_copy(&later, &incident->accused_later);
+    /* New steps prove that whoever was silent is there. */
+    for (size_t i = 0; incident->status == INCIDENT_OPEN && i < incident->silent_later.count; i++)
+        names_add_new(&later, incident->silent_later.items[i]);
     names_done(&incident->accused_later);
+    names_done(&incident->silent_later);
     core_job_nodes(core, incident->job, &nodes);
     for (size_t i = 0; i < later.count; i++) {
         bool matters = names_has(&nodes, later.items[i]);

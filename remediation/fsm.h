@@ -24,7 +24,7 @@ enum fact {
     FACT_WORLD_KNOWN,        /* the cluster was read since this step became due */
     FACT_WORTH_ACTING,       /* hard fault, or the piled-up loss outweighs a restart */
     FACT_SPARE_FREE,         /* as many as this incident needs, checked */
-    FACT_JOB_FREE,           /* no other incident is restarting this job */
+    FACT_JOB_FREE,           /* no other incident restarts this job, or is about to */
     FACT_ACTED,              /* the world was changed for this incident */
     FACT_COUNT
 };

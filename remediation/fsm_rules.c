@@ -58,8 +58,8 @@ const struct fsm_rule fsm_rules[] = {
 {"would-cordon",            BEFORE,             ON(REACHED_CORDON), OBS,               0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
 {"ask-to-cordon",           BEFORE,             ON(REACHED_CORDON), 0,                 OBS | F(PERMITTED),   0,                         TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
 {"ask-for-last-restart",    BEFORE,             ON(REACHED_CORDON), F(PERMITTED),      OBS | F(RESTART_ALLOWED), 0,                     TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
-{"hold-cordon",             BEFORE,             ON(REACHED_CORDON), MAY_RESTART,       OBS,                  SPEND | F(WORTH_ACTING),   TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
-{"cordon",                  BEFORE,             ON(REACHED_CORDON), MAY_RESTART | SPEND | F(WORTH_ACTING), OBS, 0,                      TO(CORDONING),         KEEP,                 DO_CORDON,             TIMER_STEP},
+{"hold-cordon",             BEFORE,             ON(REACHED_CORDON), MAY_RESTART,       OBS,                  SPEND | F(JOB_FREE) | F(WORTH_ACTING), TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
+{"cordon",                  BEFORE,             ON(REACHED_CORDON), MAY_RESTART | SPEND | F(JOB_FREE) | F(WORTH_ACTING), OBS, 0,        TO(CORDONING),         KEEP,                 DO_CORDON,             TIMER_STEP},
 
 /* checkpoint */
 {"would-save",              BEFORE,             ON(REACHED_CHECKPOINT), OBS,           0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},

@@ -130,6 +130,7 @@ void incident_free(struct incident *incident)
     names_done(&incident->leaving);
     names_done(&incident->spares);
     names_done(&incident->accused_later);
+    names_done(&incident->silent_later);
     xfree(incident);
 }
 

@@ -94,6 +94,7 @@ struct incident {
     struct names leaving;                /* what the restart leaves, by index with spares */
     struct names spares;                 /* promised to this incident */
     struct names accused_later;          /* nodes accused while we acted: judged again at the end */
+    struct names silent_later;           /* nodes silent while their job restarts: only if it fails */
     int32_t *ranks, *victims;            /* ascending */
     size_t rank_count, victim_count;
     char merged_into[INCIDENT_REF_BYTES];

@@ -165,6 +165,7 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     put_names("leaving", &incident->leaving, w);
     put_names("spares", &incident->spares, w);
     put_names("accused_later", &incident->accused_later, w);
+    put_names("silent_later", &incident->silent_later, w);
     json_put_int(w, "cleared_ns", incident->cleared_ns);
     json_put_bool(w, "corroborated", incident->corroborated);
     json_put_int(w, "repeats", incident->repeats);
@@ -353,6 +354,7 @@ static void get_state(const struct json *record, struct incident *incident)
     names_parse(&incident->leaving, json_get(state, "leaving"));
     names_parse(&incident->spares, json_get(state, "spares"));
     names_parse(&incident->accused_later, json_get(state, "accused_later"));
+    names_parse(&incident->silent_later, json_get(state, "silent_later"));
     incident->cleared_ns = json_get_int(state, "cleared_ns", 0);
     incident->corroborated = json_get_bool(state, "corroborated", false);
     incident->repeats = json_get_int(state, "repeats", 0);
