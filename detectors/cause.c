@@ -166,8 +166,6 @@ static enum cause cause_outside_compute(const struct engine *engine, const struc
         return CAUSE_GPU;
     if (domain->scope == SCOPE_RACK || domain->scope == SCOPE_GROUP)
         return domain->scope == SCOPE_RACK || engine->model.has_compute ? CAUSE_NVLINK : CAUSE_HOST;
-    if (engine->job->size[DIMENSION_TP] > 1 && engine->model.has_compute)
-        return CAUSE_NVLINK;
     return isfinite(facts->sm_shift) ? CAUSE_HOST : CAUSE_UNKNOWN;
 }
 

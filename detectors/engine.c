@@ -15,6 +15,7 @@
 static const int64_t AHEAD_NS = 600 * SECOND;
 /* A group whose lateness moved by more than this part of the work is no longer what it was. */
 static const double LATE_TOLERANCE = 0.015;
+enum { OUTLIVED_ROWS = 200 };
 /* A restart without a word: this part of the ranks reports steps from before the last closed one. */
 static const double BACK_SHARE = 0.25;
 
@@ -187,14 +188,19 @@ static void clear_old_verdicts(struct engine *engine)
     engine->hardware.waiting = 0;
 }
 
-/* Verdicts that ended by themselves: a hang when steps go on. */
+/* Verdicts that ended by themselves: a stop when steps go on. */
 static void clear_ended_stops(struct engine *engine)
 {
     for (int i = engine->open_count - 1; i >= 0; i--) {
         const struct open_verdict *open = engine->open[i];
         enum verdict_kind kind = open->verdict.kind;
 
-        if ((kind == VERDICT_HANG || kind == VERDICT_CRASH) && engine->rows - open->opened_row >= 3)
+        int64_t age = engine->rows - open->opened_row;
+        bool stopped = kind == VERDICT_HANG || kind == VERDICT_CRASH ||
+                       (kind == VERDICT_FAULT && open->verdict.evict);
+
+        /* An accusation that the accused outlived for long is worth no open verdict either. */
+        if ((stopped && age >= 3) || (kind == VERDICT_FAULT && age >= OUTLIVED_ROWS))
             engine_close(engine, i, true);
     }
 }
@@ -257,6 +263,7 @@ static void close_row(struct engine *engine, const struct row *row)
     judged = engine->rows >= WARM_UP_ROWS && row->step > engine->masked_until_step;
     model_row(&engine->model, engine->grid, row, judged);
     engine->rows++;
+    engine->all_rows++;
     pace_row(engine, row);
     numeric_row(engine, row);
     clear_ended_stops(engine);

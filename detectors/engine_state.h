@@ -34,6 +34,16 @@ struct open_verdict {
     bool by_offset;            /* raised for duties of rank 0: told once, never an accusation */
     int64_t opened_row;
     int quiet_rows;
+    int quiet_needed;          /* rows of quiet before it is cleared; more for what came back before */
+};
+
+/* What was cleared lately: a fault that comes and goes is held open longer each time. */
+enum { CLEARED_MAX = 16 };
+struct cleared {
+    enum scope scope;
+    char id[VERDICT_ID_BYTES];
+    int64_t row;               /* closed rows over all attempts */
+    int quiet_needed;
 };
 
 enum { OPEN_MAX = 256 };
@@ -84,6 +94,9 @@ struct engine {
 
     struct open_verdict *open[OPEN_MAX];
     int open_count;
+    struct cleared cleared[CLEARED_MAX];
+    int cleared_count;
+    int64_t all_rows;          /* closed rows over all attempts */
     struct verdict *queue;
     size_t queue_first, queue_count, queue_capacity;
     struct engine_counts counts;

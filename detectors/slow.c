@@ -21,7 +21,7 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
-enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, ABSORB_STEPS = 16, RATE_ROWS = 32,
+enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, QUIET_MOST = 256, FLAP_ROWS = 512, ABSORB_STEPS = 16, RATE_ROWS = 48,
        RACK_FILLING = 3, EXTENSIONS = 6, EXTENSION_ROWS = 4 };
 
 struct alarm {
@@ -51,8 +51,9 @@ static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t u
     if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
         return true;
     if (view.spikes >= engine_nats_alarm(engine)) {
-        alarm->by_rate = true;
-        alarm->level = bank_mean(bank, unit, 32);
+        /* A shift of nearly every row that the rate test saw first is a shift all the same. */
+        alarm->by_rate = bank_share_above(bank, unit, 12, bank->spike_over) < 0.7;
+        alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8);
         return alarm->level >= LEVEL_LEAST;
     }
     return false;
@@ -260,15 +261,53 @@ static bool is_duty_of_rank0(const uint8_t *ranks, const struct slow_facts *fact
     return ranks[0] != 0 && facts->level < 0.1 && (facts->cause != CAUSE_GPU || facts->from_start);
 }
 
+/* Causes and scopes that a replacement can mend at all. */
+static bool is_replaceable(enum scope scope, enum cause cause)
+{
+    bool hardware = cause == CAUSE_GPU || cause == CAUSE_HOST || cause == CAUSE_NVLINK ||
+                    cause == CAUSE_UNKNOWN;
+
+    return hardware && (scope == SCOPE_RANK || scope == SCOPE_TRAY || scope == SCOPE_RACK);
+}
+
 static bool may_evict(const struct engine *engine, const struct domain *domain,
                       const struct slow_facts *facts)
 {
-    bool hardware = facts->cause == CAUSE_GPU || facts->cause == CAUSE_HOST ||
-                    facts->cause == CAUSE_NVLINK || facts->cause == CAUSE_UNKNOWN;
-    bool place = domain->scope == SCOPE_RANK || domain->scope == SCOPE_TRAY || domain->scope == SCOPE_RACK;
-
-    return hardware && place && facts->lower >= engine->params.slow_min_ratio &&
+    return is_replaceable(domain->scope, facts->cause) && facts->lower >= engine->params.slow_min_ratio &&
            facts->gain >= engine->params.gain_min_ratio;
+}
+
+/* A fault that was cleared a while ago and is back must be quiet for longer before it is cleared again. */
+static int quiet_needed(const struct engine *engine, const struct verdict *verdict)
+{
+    for (int i = 0; i < engine->cleared_count; i++) {
+        const struct cleared *cleared = &engine->cleared[i];
+        if (cleared->scope == verdict->scope && strcmp(cleared->id, verdict->id) == 0 &&
+            engine->all_rows - cleared->row < FLAP_ROWS)
+            return cleared->quiet_needed * 3 < QUIET_MOST ? cleared->quiet_needed * 3 : QUIET_MOST;
+    }
+    return QUIET_ROWS;
+}
+
+static void remember_cleared(struct engine *engine, const struct open_verdict *open)
+{
+    struct cleared *place = NULL;
+
+    for (int i = 0; i < engine->cleared_count && place == NULL; i++)
+        if (engine->cleared[i].scope == open->verdict.scope &&
+            strcmp(engine->cleared[i].id, open->verdict.id) == 0)
+            place = &engine->cleared[i];
+    if (place == NULL && engine->cleared_count < CLEARED_MAX)
+        place = &engine->cleared[engine->cleared_count++];
+    for (int i = 0; i < engine->cleared_count && place == NULL; i++)
+        if (engine->all_rows - engine->cleared[i].row >= FLAP_ROWS)
+            place = &engine->cleared[i];
+    if (place == NULL)
+        place = &engine->cleared[engine->all_rows % CLEARED_MAX];
+    place->scope = open->verdict.scope;
+    text_copy(place->id, sizeof place->id, open->verdict.id);
+    place->row = engine->all_rows;
+    place->quiet_needed = open->quiet_needed;
 }
 
 static void raise_slow(struct engine *engine, const struct alarm *alarm, const struct domain *domain,
@@ -298,7 +337,9 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
         verdict.confidence = 1 - exp(-(double)engine->banks[alarm->bank].spikes[alarm->unit]);
     verdict.evict = told && may_evict(engine, domain, &facts);
     put_evidence(engine, &verdict, alarm, &facts);
+    int needed = quiet_needed(engine, &verdict);
     open = engine_open(engine, verdict, ranks);
+    open->quiet_needed = needed;
     open->level = facts.level;
     open->by_offset = !told;
     collect_units(engine, open, alarm);
@@ -339,6 +380,35 @@ static bool absorb_replica(struct engine *engine, const struct alarm *alarm, con
         return true;
     }
     return false;
+}
+
+static bool share_tray(const struct grid *grid, int32_t replica, int32_t other)
+{
+    for (int32_t i = 0; i < grid_size(grid, CUT_REPLICA, replica); i++) {
+        int32_t tray = grid_of(grid, CUT_TRAY, grid_members(grid, CUT_REPLICA, replica)[i]);
+        for (int32_t m = 0; tray != JOB_NONE && m < grid_size(grid, CUT_TRAY, tray); m++)
+            if (grid_of(grid, CUT_REPLICA, grid_members(grid, CUT_TRAY, tray)[m]) == other)
+                return true;
+    }
+    return false;
+}
+
+/* Takes later replicas of the list that share trays with this one: one fault in one of these trays. */
+static int merge_replicas(const struct engine *engine, struct domain *domains, int count, int first,
+                          uint8_t *ranks)
+{
+    for (int i = first + 1; i < count; i++) {
+        if (domains[i].scope != SCOPE_REPLICA ||
+            !share_tray(engine->grid, domains[first].index, domains[i].index))
+            continue;
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            ranks[r] |= domain_holds(engine->grid, &domains[i], r);
+        for (int j = i; j + 1 < count; j++)
+            domains[j] = domains[j + 1];
+        count--;
+        i--;
+    }
+    return count;
 }
 
 /* Units that only moved along may complete a domain; alone they wait for an alarm of their own. */
@@ -402,6 +472,8 @@ static void decide(struct engine *engine, const struct alarm *alarm)
         domain_ranks(engine, &domain, ranks);
         if (!has_alarm(engine, alarm, ranks))
             continue;
+        if (domain.scope == SCOPE_REPLICA)
+            count = merge_replicas(engine, domains, count, i, ranks);
         if (alarm->bank != BANK_OWN && cause_narrow(engine, &domain))
             domain_ranks(engine, &domain, ranks);
         if (!absorb_replica(engine, alarm, &domain, ranks))
@@ -488,6 +560,8 @@ static bool has_grown(const struct engine *engine, const struct open_verdict *op
 
     if (open->verdict.evict || age < 8)
         return false;
+    if (open->verdict.kind == VERDICT_SLOW && !is_replaceable(open->verdict.scope, open->verdict.cause))
+        return false;
     if (level_now(engine, open, 8) > GREW * open->level)
         return true;
     return open->verdict.kind == VERDICT_INFO && age % 16 == 0 &&
@@ -504,7 +578,8 @@ static void clear_open(struct engine *engine)
         if (open->bank == BANK_COUNT)
             continue;
         open->quiet_rows = is_quiet(engine, open) ? open->quiet_rows + 1 : 0;
-        if (open->quiet_rows >= QUIET_ROWS) {
+        if (open->quiet_rows >= open->quiet_needed) {
+            remember_cleared(engine, open);
             for (int32_t u = 0; u < open->unit_count; u++)
                 bank_clear_unit(&engine->banks[open->bank], open->units[u]);
             engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
