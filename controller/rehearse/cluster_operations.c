@@ -194,7 +194,7 @@ static void restart_job(struct cluster *cluster, const struct order *order,
         cluster->phase = CLUSTER_JOB_RESTARTING;
         cluster->restart_due_ns = cluster->now_ns + cluster->config.restart_ns;
         cluster_log_job(cluster, "job_stopped", model_info(cluster->model).last_step);
-        model_halt(cluster->model);
+        model_halt(cluster->model, cluster->now_ns);
         move_ranks(cluster, order);
     }
 }

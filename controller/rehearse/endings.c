@@ -156,7 +156,9 @@ static void check_incident_count(struct check *check)
         if (!is_counted(i))
             continue;
         count++;
-        check->incident = check->incident == NULL ? i : check->incident;
+        if (check->incident == NULL ||
+            json_get_int(i, "number", 0) < json_get_int(check->incident, "number", 0))
+            check->incident = i; /* the first one; more of them are a disagreement by themselves */
         text_addf(&list, "%s%s (%s of %s %s)", count > 1 ? ", " : ": ", ref_of(i),
                   json_get_string(i, "kind", "?"), json_get_string(i, "scope", "?"),
                   json_get_string(i, "domain", "?"));

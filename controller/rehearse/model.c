@@ -117,7 +117,7 @@ struct model *model_new(const struct model_config *config)
     place_ranks(model);
     model->info = (struct model_info){.phase = MODEL_HALTED, .last_step = -1, .attempt = -1,
                                       .checkpoint_step = -1};
-    model_halt(model);
+    model_halt(model, 0);
     return model;
 }
 
@@ -174,19 +174,18 @@ void model_start(struct model *model, int64_t at_ns, int64_t first_step)
 }
 
 /* Ranks that are asked to end while they step say so; those that hang cannot. */
-static void queue_farewell(struct model *model)
+static void queue_farewell(struct model *model, int64_t at_ns)
 {
-    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE,
-                          .time_ns = model->info.now_ns, .job = view_of(model->job_name),
+    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .time_ns = at_ns, .job = view_of(model->job_name),
                           .kind = view_of("restart"), .present = UINT64_C(1) << FIELD_STEP};
     mark.values[FIELD_STEP] = (double)model->step;
-    model_queue(model, &mark, model->info.now_ns);
+    model_queue(model, &mark, at_ns);
 }
 
-void model_halt(struct model *model)
+void model_halt(struct model *model, int64_t at_ns)
 {
     if (model->info.phase == MODEL_STEPPING && model->config.send_marks)
-        queue_farewell(model);
+        queue_farewell(model, at_ns);
     model->info.phase = MODEL_HALTED;
     model->begin_ns = model->end_ns = model->beat_ns = model->gauge_ns = INT64_MAX;
     model->pause_kind = NULL;
@@ -214,7 +213,7 @@ void model_finish(struct model *model, model_sample_fn *fn, void *context)
 {
     model_send_mark(model, "finished", model->info.now_ns, 0, fn, context);
     model->info.phase = MODEL_INIT; /* no farewell beside it */
-    model_halt(model);
+    model_halt(model, model->info.now_ns);
 }
 
 /* --- going on --------------------------------------------------------------------------------------- */

@@ -89,8 +89,8 @@ void model_advance(struct model *model, int64_t until_ns, model_sample_fn *fn, v
 
 /* The job's processes start at at_ns: hello of all ranks, then steps from first_step. */
 void model_start(struct model *model, int64_t at_ns, int64_t first_step);
-/* All processes of the job are ended; while they step they say so with a mark `restart`. */
-void model_halt(struct model *model);
+/* All processes of the job are ended at at_ns; while they step they say so with a mark `restart`. */
+void model_halt(struct model *model, int64_t at_ns);
 /* Ranks on from_tray go to to_tray, GPU by GPU. Only while halted. */
 void model_move(struct model *model, int32_t from_tray, int32_t to_tray);
 /* A checkpoint at the end of the step under way; false while no step can end. */

@@ -139,7 +139,7 @@ TEST(a_job_that_is_moved_off_a_dead_tray_goes_on_from_its_checkpoint)
     int64_t now_ns = model_info(model).now_ns;
     model_advance(model, now_ns + INT64_C(60000000000), see, seen);
     CU_ASSERT_EQUAL(model_info(model).checkpoint_step, 29);
-    model_halt(model);
+    model_halt(model, now_ns + INT64_C(60000000000));
     model_move(model, 5, 16);
     model_start(model, now_ns + INT64_C(90000000000), 30);
     for (int i = 0; i < 1000 && model_info(model).last_step < 50; i++)
