@@ -42,12 +42,26 @@ static void port_notify(void *self, const char *incident_ref, const char *params
               kv_str("reason", json_get_string(params, "text", "")));
 }
 
+/* What happens to incidents is in the log too, in the words of their timelines. */
+static void port_on_record(void *self, const char *text)
+{
+    (void)self;
+    AUTO(json_free) struct json *record = NULL;
+    if (strncmp(text, "{\"type\":\"timeline\"", 18) != 0 || json_parse(view_of(text), &record, NULL) != OK)
+        return;
+    log_event(LOG_INFO, "incident_changed", kv_str("incident", json_get_string(record, "incident", "?")),
+              kv_str("kind", json_get_string(record, "kind", "?")),
+              kv_str("actor", json_get_string(record, "actor", "?")),
+              kv_str("reason", json_get_string(record, "text", "")));
+}
+
 struct pipeline_ports app_ports(struct app *app)
 {
     return (struct pipeline_ports){.self = app,
                                    .submit = port_submit,
                                    .diverged = port_diverged,
                                    .notify = port_notify,
+                                   .on_record = port_on_record,
                                    .actuator = app->actuator};
 }
 

@@ -32,6 +32,8 @@ struct pipeline {
     int64_t now_ns;                /* of the input being worked on: answers come inside calls too */
     int64_t ticked_ns;             /* recording time of the last tick */
     int32_t jump_lines;            /* lines in a row from far ahead */
+    char event_source[SOURCE_NAME_BYTES]; /* who sent the newest hardware event: the accuser of what it proves,
+                                             also when the verdict is given a little later */
     int64_t record_number;         /* makes keys of event-like records unique within one moment */
     pipeline_verdict_fn *on_verdict;
     void *on_verdict_context;
@@ -118,6 +120,8 @@ static void drain(struct pipeline *pipeline)
     while (remediation_next_effect(pipeline->core, &effect)) {
         switch (effect.kind) {
         case EFFECT_RECORD:
+            if (pipeline->ports.on_record != NULL)
+                pipeline->ports.on_record(pipeline->ports.self, effect.record);
             if (effect.spoolable)
                 add_spoolable(pipeline, effect.record);
             else
@@ -178,17 +182,16 @@ static void capture_new_incidents(struct pipeline *pipeline, size_t known, const
     }
 }
 
-static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict,
-                 const char *source)
+static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict)
 {
     size_t known = remediation_incident_count(pipeline->core);
     bool is_hardware = verdict->kind == VERDICT_FAULT || verdict->kind == VERDICT_INFO;
-    remediation_verdict(pipeline->core, engine_job(live->engine), verdict, is_hardware ? source : "detector",
-                        pipeline->now_ns);
+    remediation_verdict(pipeline->core, engine_job(live->engine), verdict,
+                        is_hardware ? pipeline->event_source : "detector", pipeline->now_ns);
     capture_new_incidents(pipeline, known, verdict);
 }
 
-static void take_verdicts(struct pipeline *pipeline, struct live_job *live, const char *source)
+static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
 {
     struct verdict verdict;
     while (engine_next(live->engine, &verdict)) {
@@ -197,7 +200,7 @@ static void take_verdicts(struct pipeline *pipeline, struct live_job *live, cons
         jobs_note_verdict(live, &verdict);
         if (pipeline->on_verdict != NULL)
             pipeline->on_verdict(pipeline->on_verdict_context, live, &verdict);
-        fold(pipeline, live, &verdict, source);
+        fold(pipeline, live, &verdict);
         verdict_done(&verdict);
     }
 }
@@ -208,13 +211,13 @@ static void tell_progress(struct pipeline *pipeline, struct live_job *live)
     remediation_progress(pipeline->core, live->name, &progress, pipeline->now_ns);
 }
 
-static void observe_touched(struct pipeline *pipeline, const char *source)
+static void observe_touched(struct pipeline *pipeline)
 {
     for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
         if (!live->touched)
             continue;
         live->touched = false;
-        take_verdicts(pipeline, live, source);
+        take_verdicts(pipeline, live);
         tell_progress(pipeline, live);
     }
 }
@@ -280,7 +283,7 @@ static void follow_recording(struct write_pass *pass, int64_t time_ns)
     if (time_ns - pipeline->ticked_ns < RECORDING_TICK_S * NS_PER_S)
         return;
     pipeline->ticked_ns = time_ns;
-    observe_touched(pipeline, pass->source);
+    observe_touched(pipeline);
     pipeline_tick(pipeline, time_ns);
 }
 
@@ -312,7 +315,8 @@ static void on_sample(void *context, const struct sample *sample)
     pipeline->counts.samples[sample->measurement]++;
     if (is_event) {
         record_event(pipeline, sample, pass->source);
-        observe_touched(pipeline, pass->source); /* what this event proves has this accuser */
+        text_copy(pipeline->event_source, sizeof pipeline->event_source, pass->source);
+        observe_touched(pipeline); /* before somebody else's event comes */
     }
 }
 
@@ -354,7 +358,7 @@ struct pipeline_written pipeline_write(struct pipeline *pipeline, const struct p
     pipeline->counts.bad_lines += pass.written.bad_lines;
     pipeline->counts.refused_lines += pass.written.refused;
     pipeline->counts.fields += pass.written.fields;
-    observe_touched(pipeline, pass.source);
+    observe_touched(pipeline);
     judge_telemetry(pipeline, pass.written.accepted, pass.written.refused + pass.written.bad_lines);
     drain(pipeline);
     return pass.written;
@@ -417,7 +421,7 @@ static void observe_time(struct pipeline *pipeline)
         int64_t engine_now_ns = jobs_sender_time(live, pipeline->now_ns);
         if (engine_now_ns > 0)
             engine_advance(live->engine, engine_now_ns);
-        take_verdicts(pipeline, live, "events");
+        take_verdicts(pipeline, live);
         tell_progress(pipeline, live);
         pipeline->counts.rollups += captures_emit_rollups(live, pipeline->now_ns, add_spoolable, pipeline);
     }
@@ -470,6 +474,7 @@ struct pipeline *pipeline_new(const struct pipeline_params *params, const struct
     pipeline->ports = *ports;
     pipeline->core = take_core;
     pipeline->guards.telemetry_ok = true;
+    text_copy(pipeline->event_source, sizeof pipeline->event_source, "events");
     pipeline->jobs = jobs_new(&params->limits, &params->detection);
     pipeline->captures = captures_new();
     pipeline->outbox = outbox_new(ports, on_action, pipeline);
@@ -486,7 +491,7 @@ void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core)
     for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
         tell_progress(pipeline, live);
         for (size_t i = 0; i < live->open_count; i++)
-            fold(pipeline, live, &live->open[i], "events");
+            fold(pipeline, live, &live->open[i]);
     }
     drain(pipeline);
 }

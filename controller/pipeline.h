@@ -23,6 +23,8 @@ struct pipeline_ports {
     void (*diverged)(void *self, const char *reason);
     /* A person should be told: the plan's notify step. Must return at once. */
     void (*notify)(void *self, const char *incident_ref, const char *params_json);
+    /* Each record of the core as it is emitted, for the log; may be NULL. */
+    void (*on_record)(void *self, const char *record);
     struct actuator *actuator;     /* lent; NULL: every action is refused */
 };
 
