@@ -566,6 +566,20 @@ static bool from_web_page(const struct http_request *request)
     return http_request_header(request, "Origin") != NULL || (site != NULL && strcmp(site, "none") != 0);
 }
 
+/* A name that somebody else's DNS points at 127.0.0.1 would make their page and our API one origin. On loopback,
+ * where nobody has to prove anything to look, only names that cannot be pointed elsewhere are taken. */
+static bool from_foreign_name(const struct http_request *request)
+{
+    const struct http_peer *peer = http_request_peer(request);
+    const char *host = http_request_header(request, "Host");
+    if (peer->is_unix || peer->is_tls || !peer->is_loopback || host == NULL ||
+        http_request_header(request, "Authorization") != NULL)
+        return false;
+    size_t length = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    bool is_name = host[0] != '[' && strspn(host, "0123456789.") < length;
+    return is_name && !(length == 9 && strncasecmp(host, "localhost", length) == 0);
+}
+
 static bool check_caller(struct call *call, struct identity *ret_identity)
 {
     struct error error = {0};
@@ -573,6 +587,11 @@ static bool check_caller(struct call *call, struct identity *ret_identity)
     if (call->route->method != HTTP_GET && from_web_page(call->request)) {
         reply_error(call->api, call->request, ERR_DENIED, 0,
                     "commands and samples are not taken from web pages; use broom or curl");
+        return false;
+    }
+    if (from_foreign_name(call->request)) {
+        reply_error(call->api, call->request, ERR_DENIED, 0,
+                    "on loopback call this server localhost or 127.0.0.1, or send a token");
         return false;
     }
     enum status status = auth_check(call->api->auth, call->request, permission, ret_identity, &error);

@@ -23,6 +23,7 @@ struct world_of_test {
     bool hold;                      /* keep answers back */
     api_done_fn *held;
     void *held_context;
+    const char *host;               /* header of the requests; NULL: localhost */
     int calls;
     char body[512], name[512], text[512], actor[128];
     enum api_precision precision;
@@ -184,8 +185,8 @@ static int ask(struct world_of_test *world, const char *method, const char *targ
     struct raw_client client;
     AUTO_TEXT request = {0};
     headers = headers[0] == '\0' ? ADMIN_TOKEN : headers;
-    text_addf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s", method,
-              target, headers, strlen(body), body);
+    text_addf(&request, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s", method,
+              target, world->host != NULL ? world->host : "localhost", headers, strlen(body), body);
     raw_client_open(&client, world->loop, http_server_port(world->server), request.bytes, request.length);
     CU_ASSERT_TRUE(raw_client_wait(&client, 5000000000));
     text_clear(ret_answer);
@@ -406,6 +407,26 @@ TEST(a_web_page_of_somebody_else_can_neither_command_nor_write)
     close_world(&world);
 }
 
+TEST(a_name_that_was_pointed_at_loopback_sees_nothing)
+{
+    static const struct {
+        const char *host, *headers;
+        int code;
+    } cases[] = {{"evil.example", NONE, 403},        {"evil.example:7430", NONE, 403},  {"localhost.evil.example", NONE, 403},
+                 {"1.2.3.4.evil.example", NONE, 403}, {"localhost:7430", NONE, 200},     {"LocalHost", NONE, 200},
+                 {"127.0.0.1:7430", NONE, 200},       {"[::1]:7430", NONE, 200},         {"broomd.example:7430", ADMIN_TOKEN, 200}};
+    struct world_of_test world;
+    AUTO_TEXT text = {0};
+    open_world(&world);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        world.host = cases[i].host;
+        CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", cases[i].headers, "", &text), cases[i].code);
+    }
+    CU_ASSERT_EQUAL(ask(&world, "HEAD", "/api/v1/status", "", "", &text), 200);
+    CU_ASSERT_PTR_NULL(strstr(text.bytes, "observe"));
+    close_world(&world);
+}
+
 TEST(an_answer_for_a_client_that_left_is_dropped)
 {
     struct world_of_test world;
@@ -526,6 +547,7 @@ TESTS(T(lines_that_are_all_good_are_answered_with_204),
       T(a_command_with_a_bad_body_is_400_and_never_reaches_the_backend),
       T(each_outcome_of_a_command_has_its_code),
       T(a_web_page_of_somebody_else_can_neither_command_nor_write),
+      T(a_name_that_was_pointed_at_loopback_sees_nothing),
       T(an_answer_for_a_client_that_left_is_dropped),
       T(an_answer_that_comes_later_reaches_its_client),
       T(questions_still_open_at_the_end_are_let_go),
