@@ -18,6 +18,12 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT parent || '_' || to_char(start AT TIME ZONE 'UTC', 'YYYY_MM_DD')
 $$;
 
+-- When each was made: an old recording that is replayed today is not dropped tomorrow.
+CREATE TABLE broom.partition (
+    name    text PRIMARY KEY,
+    made_at timestamptz NOT NULL DEFAULT now()
+);
+
 -- Makes the partition that a moment falls into. False when it is there or the moment is absurd, or when rows
 -- of it already lie in the default partition.
 CREATE FUNCTION broom.partition_make(parent text, moment timestamptz) RETURNS boolean
@@ -33,6 +39,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('broom.partition_make'));
     EXECUTE format('CREATE TABLE IF NOT EXISTS broom.%I PARTITION OF broom.%I FOR VALUES FROM (%L) TO (%L)',
                    name, parent, start, broom.partition_end(parent, start));
+    INSERT INTO broom.partition (name) VALUES (name) ON CONFLICT DO NOTHING;
     IF parent <> 'rollup' THEN
         EXECUTE format('CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON broom.%I '
                        'FOR EACH STATEMENT EXECUTE FUNCTION broom.refuse_change()', name);
@@ -65,7 +72,8 @@ LANGUAGE sql STABLE AS $$
           AND (t.going_on OR broom.at(i.time_ns) + interval '1 hour' >= from_at))
 $$;
 
--- Makes partitions ahead and drops those that ended keep_days ago, unless pinned. Returns what it dropped.
+-- Makes partitions ahead and drops those that ended and were made keep_days ago, unless pinned. Returns what it
+-- dropped.
 CREATE FUNCTION broom.keep_partitions(keep_days integer) RETURNS text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -83,13 +91,16 @@ BEGIN
         END LOOP;
         FOR part IN
             SELECT c.relname FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
-            WHERE h.inhparent = format('broom.%I', parent)::regclass AND c.relname ~ '_\d{4}_\d\d_\d\d$'
+                JOIN broom.partition p ON p.name = c.relname
+            WHERE h.inhparent = format('broom.%I', parent)::regclass
+              AND p.made_at < now() - keep_days * interval '1 day'
             ORDER BY c.relname
         LOOP
             start := to_timestamp(right(part.relname, 10) || ' 00 +00', 'YYYY_MM_DD HH24 TZH');
             IF broom.partition_end(parent, start) < now() - keep_days * interval '1 day'
                AND NOT broom.is_pinned(parent, start, broom.partition_end(parent, start)) THEN
                 EXECUTE format('DROP TABLE broom.%I', part.relname);
+                DELETE FROM broom.partition p WHERE p.name = part.relname;
                 dropped := dropped || part.relname::text;
             END IF;
         END LOOP;

@@ -211,7 +211,9 @@ static void on_locked(void *context, const struct pg_answer *answer)
     if (!received(migrate, answer, "the migration lock was not given"))
         return;
     migrate->is_locked = true;
-    send(migrate, find_name("roles")->sql, on_roles);
+    const struct schema_file *roles = find_name("roles");
+    assert(roles != NULL); /* built in */
+    send(migrate, roles->sql, on_roles);
 }
 
 static void take_lock(struct migrate *migrate)

@@ -20,6 +20,9 @@ BEGIN
         'phase', 'done', 'severity', 2, 'times', jsonb_build_object('fault_started_ns', pinned_ns)));
 
     dropped := broom.keep_partitions(30);
+    ASSERT dropped = '{}', 'what was made today stays, however old its times are';
+    UPDATE broom.partition SET made_at = now() - interval '60 days';
+    dropped := broom.keep_partitions(30);
     ASSERT broom.partition_name('event', old) = ANY (dropped), 'a month that nobody needs goes';
     ASSERT NOT broom.partition_name('event', pinned) = ANY (dropped), 'a month of an incident stays';
     ASSERT broom.partition_name('rollup', broom.partition_start('rollup', pinned + interval '3 days')) = ANY (dropped),

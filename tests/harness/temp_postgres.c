@@ -100,12 +100,13 @@ static bool is_ready(void *context)
     return temp->ready;
 }
 
-void temp_postgres_start(struct temp_postgres *temp, bool is_durable)
+void temp_postgres_start_in(struct temp_postgres *temp, const char *dir, bool is_durable)
 {
     struct error error = {0};
     clock_init(1, 0, 0);
-    log_init(getenv("TEST_LOG") != NULL ? LOG_DEBUG : LOG_ERROR);
-    *temp = (struct temp_postgres){.loop = loop_new(), .dir = temp_dir()};
+    /* The tests make errors on purpose; TEST_LOG shows what is said of them. */
+    log_init(getenv("TEST_LOG") != NULL ? LOG_DEBUG : LOG_ERROR + 1);
+    *temp = (struct temp_postgres){.loop = loop_new(), .dir = xstrdup(dir)};
     struct embedded_params params = {.data_dir = temp->dir, .is_durable = is_durable};
     enum status status = embedded_new(temp->loop, &params, on_embedded, temp, &temp->embedded, &error);
     if (status == ERR_NOT_FOUND)
@@ -114,6 +115,13 @@ void temp_postgres_start(struct temp_postgres *temp, bool is_durable)
         printf("no PostgreSQL for the test: %s\n", error.message);
         exit(2);
     }
+}
+
+void temp_postgres_start(struct temp_postgres *temp, bool is_durable)
+{
+    AUTO_FREE char *dir = temp_dir();
+    temp_postgres_start_in(temp, dir, is_durable);
+    temp->dir_is_ours = true;
 }
 
 static void on_stopped(void *context)
@@ -136,7 +144,10 @@ void temp_postgres_stop(struct temp_postgres *temp)
         printf("PostgreSQL did not stop\n");
     embedded_free(temp->embedded);
     loop_free(temp->loop);
-    remove_tree(temp->dir);
+    if (temp->dir_is_ours)
+        remove_tree(temp->dir);
+    else
+        xfree(temp->dir);
 }
 
 pid_t temp_postgres_pid(const struct temp_postgres *temp)

@@ -13,7 +13,8 @@
 
 struct temp_postgres {
     struct loop *loop;
-    char *dir;                   /* removed at the end */
+    char *dir;
+    bool dir_is_ours;            /* removed at the end */
     struct embedded *embedded;
     bool ready;
     int ready_count;
@@ -21,6 +22,8 @@ struct temp_postgres {
 
 /* Starts it and waits until it takes connections. */
 void temp_postgres_start(struct temp_postgres *temp, bool is_durable);
+/* The same in a directory that is there; its owner removes it. */
+void temp_postgres_start_in(struct temp_postgres *temp, const char *dir, bool is_durable);
 void temp_postgres_stop(struct temp_postgres *temp);
 pid_t temp_postgres_pid(const struct temp_postgres *temp);
 
