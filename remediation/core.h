@@ -47,7 +47,9 @@ MUST_CHECK enum status remediation_restore(struct remediation *core, const struc
                                            int64_t now_ns, struct error *reterr);
 
 /* One verdict of a job's engine. `source` says who accuses: "detector" for statistics, else the name of
- * the reporter of hardware events ("events", "monitor-7"). job is borrowed for the call. */
+ * the reporter of hardware events ("monitor-7"), or REMEDIATION_SOURCE_UNNAMED where that is not known.
+ * job is borrowed for the call. */
+#define REMEDIATION_SOURCE_UNNAMED "events"
 void remediation_verdict(struct remediation *core, const struct job *job, const struct verdict *verdict,
                          const char *source, int64_t now_ns);
 /* A job's progress as its engine sees it; call it about once a second a job. */

@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A reporter without a name may be any of the named ones. */
+static bool counts_for(const char *accuser, const char *source)
+{
+    return strcmp(accuser, source) == 0 || strcmp(accuser, REMEDIATION_SOURCE_UNNAMED) == 0 ||
+           strcmp(source, REMEDIATION_SOURCE_UNNAMED) == 0;
+}
+
 static bool is_old(const struct remediation *core, const struct accusation *accusation)
 {
     return core->now_ns - accusation->time_ns > STORM_WINDOW_NS;
@@ -69,7 +76,7 @@ int64_t storm_last_accusation(const struct remediation *core, const char *source
 {
     int64_t last_ns = 0;
     for (size_t i = 0; i < core->accusation_count; i++)
-        if (strcmp(core->accusations[i].source, source) == 0 &&
+        if (counts_for(core->accusations[i].source, source) &&
             core->accusations[i].time_ns > last_ns)
             last_ns = core->accusations[i].time_ns;
     return last_ns;
@@ -81,7 +88,7 @@ struct incident *storm_incident(const struct remediation *core, const char *sour
         struct incident *incident = core->incidents[i];
         bool is_open = incident->phase == PHASE_ESCALATED ? incident->status == INCIDENT_OPEN
                                                           : !incident_has_ended(incident);
-        if (incident->observer_suspect && is_open && strcmp(incident->source, source) == 0)
+        if (incident->observer_suspect && is_open && counts_for(source, incident->source))
             return incident;
     }
     return NULL;
@@ -96,7 +103,7 @@ static bool is_contradicted(const struct remediation *core, const struct accusat
 }
 
 struct storm {
-    size_t nodes;                /* accused and contradicted */
+    struct names nodes;          /* accused and contradicted */
     size_t population;           /* trays of the accused jobs */
     struct names racks, jobs;
 };
@@ -106,10 +113,10 @@ static struct storm measure(const struct remediation *core, const char *source)
     struct storm storm = {0};
     for (size_t i = 0; i < core->accusation_count; i++) {
         const struct accusation *accusation = &core->accusations[i];
-        if (strcmp(accusation->source, source) != 0 || is_old(core, accusation) ||
+        if (!counts_for(accusation->source, source) || is_old(core, accusation) ||
             !is_contradicted(core, accusation))
             continue;
-        storm.nodes++;
+        names_add_new(&storm.nodes, accusation->node);
         names_add_new(&storm.racks, accusation->rack);
         if (names_add_new(&storm.jobs, accusation->job)) {
             struct names nodes = {0};
@@ -128,7 +135,7 @@ static void fold_single_ones(struct remediation *core, struct incident *observer
         struct incident *other = core->incidents[i];
         if (other == observer || incident_has_ended(other) || !incident_is_hard(other) ||
             other->corroborated || other->observer_suspect || incident_has_acted(other) ||
-            strcmp(other->source, observer->source) != 0)
+            !counts_for(other->source, observer->source))
             continue;
         fold_merge(core, other, observer);
     }
@@ -147,12 +154,12 @@ static void open_observer(struct remediation *core, const char *source, const st
     snprintf(incident->domain, sizeof incident->domain, "observer %s", source);
     incident->times.fault_started_ns = core->now_ns;
     for (size_t i = 0; i < core->accusation_count; i++)
-        if (strcmp(core->accusations[i].source, source) == 0)
+        if (counts_for(core->accusations[i].source, source))
             incident_add_node(incident, core->accusations[i].node, core->accusations[i].rack);
     core->breaker_open = true;
     snprintf(core->breaker_reason, sizeof core->breaker_reason,
              "source '%s' accused %zu of %zu nodes in %zu racks within a minute while the job steps on",
-             source, storm->nodes, storm->population, storm->racks.count);
+             source, storm->nodes.count, storm->population, storm->racks.count);
     record_control(core, "breaker_open", "broomd", core->breaker_reason);
     record_timeline(core, incident, "observer_suspect", "broomd",
                     "Observer suspect: %s; nothing is done and the breaker is open until a person "
@@ -175,9 +182,10 @@ void storm_judge(struct remediation *core)
         if (judged)
             continue;
         struct storm storm = measure(core, source);
-        if (storm.racks.count >= STORM_RACKS_MIN && storm.nodes > 0 &&
-            storm.nodes >= storm.population * STORM_PERCENT / 100)
+        if (storm.racks.count >= STORM_RACKS_MIN && storm.nodes.count > 0 &&
+            storm.nodes.count >= storm.population * STORM_PERCENT / 100)
             open_observer(core, source, &storm);
+        names_done(&storm.nodes);
         names_done(&storm.racks);
         names_done(&storm.jobs);
     }

@@ -148,7 +148,8 @@ TEST(when_one_source_accuses_forty_percent_the_observer_is_the_suspect)
     for (int i = 0; i < 20; i++) {
         char node[32];
         snprintf(node, sizeof node, "n%d-%02d", i % 3, i / 3);
-        sim_accuse_tray(&sim, VERDICT_FAULT, node, "monitor-7");
+        sim_accuse_tray(&sim, VERDICT_FAULT, node,
+                        i % 4 == 0 ? REMEDIATION_SOURCE_UNNAMED : "monitor-7");
         sim_run(&sim, 3);
     }
     sim_run(&sim, 1200);
