@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 static void add_clock(struct text *line, const struct narrator *narrator, int64_t now_ns)
 {
@@ -27,32 +28,63 @@ void narrate(struct narrator *narrator, int64_t now_ns, const char *format, ...)
     fflush(narrator->out);
 }
 
-void narrate_incident(struct narrator *narrator, const struct json *incident)
+struct entry {
+    const struct json *incident, *json;
+    int64_t time_ns, number, seq;
+};
+
+static int compare_entries(const void *left, const void *right)
 {
-    const char *ref = json_get_string(incident, "ref", "");
-    int64_t number = json_get_int(incident, "number", -1);
-    if (number < 0 || number >= NARRATED_MAX)
-        return;
-    const struct json *timeline = json_get(incident, "timeline");
-    for (const struct json *entry = json_first(timeline); entry != NULL; entry = json_next(entry)) {
-        AUTO_TEXT line = {0};
-        int64_t seq = json_get_int(entry, "seq", 0);
-        if (seq <= narrator->told[number])
-            continue;
-        narrator->told[number] = seq;
-        add_clock(&line, narrator, json_get_int(entry, "time_ns", 0));
-        fprintf(narrator->out, "%s  %-6s %s\n", line.bytes, ref, json_get_string(entry, "text", ""));
+    const struct entry *a = left;
+    const struct entry *b = right;
+    if (a->time_ns != b->time_ns)
+        return a->time_ns < b->time_ns ? -1 : 1;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return a->seq < b->seq ? -1 : 1;
+}
+
+static void tell(struct narrator *narrator, const struct entry *entry)
+{
+    AUTO_TEXT line = {0};
+    add_clock(&line, narrator, entry->time_ns);
+    fprintf(narrator->out, "%s  %-6s %s\n", line.bytes, json_get_string(entry->incident, "ref", ""),
+            json_get_string(entry->json, "text", ""));
+    if (narrator->told[entry->number] < entry->seq)
+        narrator->told[entry->number] = entry->seq;
+}
+
+void narrate_incidents(struct narrator *narrator, const struct json *incidents)
+{
+    struct entry *entries = NULL;
+    size_t count = 0;
+    size_t capacity = 0;
+    for (const struct json *incident = json_first(incidents); incident != NULL; incident = json_next(incident)) {
+        int64_t number = json_get_int(incident, "number", -1);
+        const struct json *timeline = json_get(incident, "timeline");
+        for (const struct json *item = json_first(timeline); item != NULL; item = json_next(item)) {
+            int64_t seq = json_get_int(item, "seq", 0);
+            if (number < 0 || number >= NARRATED_MAX || seq <= narrator->told[number])
+                continue;
+            entries = array_grow(entries, count, &capacity, sizeof *entries);
+            entries[count++] =
+                (struct entry){incident, item, json_get_int(item, "time_ns", 0), number, seq};
+        }
     }
+    if (count > 0)
+        qsort(entries, count, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < count; i++)
+        tell(narrator, &entries[i]);
     fflush(narrator->out);
+    xfree(entries);
 }
 
 static void put_span(struct narrator *narrator, const char *what, int64_t from_ns, int64_t to_ns)
 {
     AUTO_TEXT span = {0};
     if (from_ns <= 0 || to_ns <= 0)
-        text_add(&span, "-");
-    else
-        text_add_duration(&span, (to_ns - from_ns) / 1000000000 * 1000000000);
+        return;
+    text_add_duration(&span, (to_ns - from_ns) / 1000000000 * 1000000000);
     fprintf(narrator->out, "  %-28s %s\n", what, span.bytes);
 }
 
@@ -70,6 +102,10 @@ void narrate_cost(struct narrator *narrator, const struct json *incident)
             json_get_int(incident, "severity", -1), json_get_string(incident, "kind", ""),
             json_get_string(incident, "scope", ""), json_get_string(incident, "domain", ""),
             json_get_string(incident, "status", ""), json_get_string(incident, "phase", ""));
+    if (json_get_string(incident, "merged_into", NULL) != NULL) {
+        fprintf(narrator->out, "  %-28s %s\n", "merged into", json_get_string(incident, "merged_into", ""));
+        return;
+    }
     put_span(narrator, "fault to detected", fault_ns, detected_ns);
     put_span(narrator, "detected to decided", detected_ns, decided_ns);
     put_span(narrator, "decided to first action", decided_ns, acted_ns);

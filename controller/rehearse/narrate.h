@@ -16,8 +16,8 @@ struct narrator {
 
 /* "20:29:02 +5m 11s  text" */
 void narrate(struct narrator *narrator, int64_t now_ns, const char *format, ...) PRINTF_LIKE(3, 4);
-/* The entries of one incident's timeline that were not told yet. */
-void narrate_incident(struct narrator *narrator, const struct json *incident);
+/* The entries of all incidents' timelines that were not told yet, in the order of their times. */
+void narrate_incidents(struct narrator *narrator, const struct json *incidents);
 /* Times and losses of one incident, as lines. */
 void narrate_cost(struct narrator *narrator, const struct json *incident);
 

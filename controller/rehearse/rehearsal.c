@@ -97,8 +97,7 @@ static enum status look(struct run *run, struct error *reterr)
     TRY(call("GET", run->processes.cluster_url, "/v1/log", NULL, &log, reterr));
     xfree(run->log);
     run->log = log;
-    for (const struct json *i = json_first(run->incidents); i != NULL; i = json_next(i))
-        narrate_incident(&run->narrator, i);
+    narrate_incidents(&run->narrator, run->incidents);
     struct endings_evidence evidence = {view_of(run->log), run->world, run->incidents};
     text_clear(&run->disagreements);
     run->disagreement_count = endings_check(run->endings, &evidence, &run->disagreements);
