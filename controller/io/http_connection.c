@@ -9,7 +9,6 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <event2/event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -97,7 +96,7 @@ static void start_linger(struct http_connection *connection)
     connection->state = HTTP_STATE_LINGER;
     set_deadline(connection, connection->server->limits.request_ms);
     evbuffer_drain(bufferevent_get_input(connection->buffer), input_length(connection));
-    bufferevent_enable(connection->buffer, EV_READ | EV_WRITE);
+    bufferevent_enable(connection->buffer, loop_event_bits(LOOP_READ | LOOP_WRITE));
 }
 
 static void end_output(struct http_connection *connection)
@@ -401,7 +400,7 @@ void http_connection_answer(struct http_connection *connection, struct view head
     set_deadline(connection, connection->server->limits.idle_ms);
     /* Not now: the caller may stand inside its own callback, and a pipelined request would call it. */
     if (!connection->advancing)
-        bufferevent_trigger(connection->buffer, EV_READ,
+        bufferevent_trigger(connection->buffer, loop_event_bits(LOOP_READ),
                             BEV_TRIG_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);
 }
 
@@ -498,7 +497,7 @@ static void set_up_buffer(struct http_connection *connection)
     bufferevent_setwatermark(buffer, EV_READ, 0, READ_BYTES);
     bufferevent_set_max_single_read(buffer, READ_BYTES);
     bufferevent_set_max_single_write(buffer, READ_BYTES);
-    bufferevent_enable(buffer, EV_READ | EV_WRITE);
+    bufferevent_enable(buffer, loop_event_bits(LOOP_READ | LOOP_WRITE));
 }
 
 void http_connection_start(struct http_server *server, int fd, struct tls_context *tls,

@@ -101,6 +101,11 @@ void loop_stop(struct loop *loop)
     event_base_loopbreak(loop->base);
 }
 
+short loop_event_bits(int events)
+{
+    return (short)(((events & LOOP_READ) != 0 ? EV_READ : 0) | ((events & LOOP_WRITE) != 0 ? EV_WRITE : 0));
+}
+
 static void on_fd(evutil_socket_t fd, short what, void *context)
 {
     struct loop_fd *watch = context;
@@ -130,11 +135,7 @@ void loop_fd_set(struct loop_fd *watch, int events)
     watch->events = events;
     if (events == 0)
         return;
-    short what = EV_PERSIST;
-    if ((events & LOOP_READ) != 0)
-        what |= EV_READ;
-    if ((events & LOOP_WRITE) != 0)
-        what |= EV_WRITE;
+    short what = (short)(EV_PERSIST | loop_event_bits(events));
     event_assign(watch->event, watch->loop->base, watch->fd, what, on_fd, watch);
     event_add(watch->event, NULL);
 }

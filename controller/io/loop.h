@@ -34,6 +34,9 @@ struct loop_fd *loop_fd_new(struct loop *loop, int fd, int events, loop_fd_fn *f
 void loop_fd_set(struct loop_fd *watch, int events);
 void loop_fd_free(struct loop_fd *watch);
 
+/* libevent's own bits for LOOP_READ and LOOP_WRITE, for http_connection.c alone. */
+short loop_event_bits(int events);
+
 /* One-shot timers in real time, re-armed with loop_timer_set; they start unarmed. */
 struct loop_timer *loop_timer_new(struct loop *loop, loop_fn *fn, void *context);
 void loop_timer_set(struct loop_timer *timer, int64_t after_ns);
