@@ -18,6 +18,8 @@ struct pending {
     struct api *api;
     struct http_request *request;  /* NULL once its client has left */
     struct pending *next;
+    bool is_query;
+    struct api_query query;        /* its strings are owned */
 };
 
 struct api {
@@ -93,13 +95,21 @@ struct api *api_new(const struct api_backend *backend, const struct auth *auth)
     return api;
 }
 
+static void pending_free(struct pending *pending)
+{
+    xfree(pending->query.incident_ref);
+    xfree(pending->query.status);
+    xfree(pending->query.job);
+    xfree(pending);
+}
+
 void api_free(struct api *api)
 {
     if (api == NULL)
         return;
     for (struct pending *pending = api->pending, *next; pending != NULL; pending = next) {
         next = pending->next;
-        xfree(pending);
+        pending_free(pending);
     }
     xfree(api);
 }
@@ -193,13 +203,28 @@ static void client_left(void *context)
 static struct pending *pending_new(struct call *call)
 {
     struct pending *pending = xcalloc(1, sizeof *pending);
-    *pending = (struct pending){call->api, call->request, call->api->pending};
+    *pending = (struct pending){.api = call->api, .request = call->request, .next = call->api->pending};
     call->api->pending = pending;
     http_request_on_close(call->request, client_left, pending);
     return pending;
 }
 
-/* The request that still waits for it, or NULL; frees pending. */
+static char *copy_or_null(const char *text)
+{
+    return text != NULL ? xstrdup(text) : NULL;
+}
+
+static struct pending *pending_new_query(struct call *call, const struct api_query *query)
+{
+    struct pending *pending = pending_new(call);
+    pending->is_query = true;
+    pending->query = (struct api_query){.read = query->read, .since_ns = query->since_ns,
+                                        .incident_ref = copy_or_null(query->incident_ref),
+                                        .status = copy_or_null(query->status), .job = copy_or_null(query->job)};
+    return pending;
+}
+
+/* The request that still waits for it, or NULL. Takes pending off the list; the caller frees it. */
 static struct http_request *pending_take(struct pending *pending)
 {
     struct pending **link = &pending->api->pending;
@@ -209,7 +234,6 @@ static struct http_request *pending_take(struct pending *pending)
     struct http_request *request = pending->request;
     if (request != NULL)
         http_request_on_close(request, NULL, NULL);
-    xfree(pending);
     return request;
 }
 
@@ -232,25 +256,47 @@ static void add_with_now(struct text *out, struct view json, int64_t now_ns)
     text_add_bytes(out, json.bytes + next, json.length - next);
 }
 
+static void reply_found(struct api *api, struct http_request *request, struct view found)
+{
+    AUTO_TEXT json = {0};
+    add_with_now(&json, found, api->backend.now_ns(api->backend.self));
+    reply_text(api, request, 200, &json);
+}
+
+/* What is in memory, for a query whose database is away; false when there is nothing. */
+static bool reply_from_memory(struct pending *pending, struct http_request *request)
+{
+    const struct api_backend *backend = &pending->api->backend;
+    AUTO_TEXT json = {0};
+    struct json_writer writer = json_writer(&json);
+    if (!pending->is_query || backend->recall == NULL ||
+        !backend->recall(backend->self, &pending->query, &writer))
+        return false;
+    reply_found(pending->api, request, (struct view){json.bytes, json.length});
+    return true;
+}
+
+static void reply_answer(struct pending *pending, struct http_request *request, const struct api_answer *answer)
+{
+    struct api *api = pending->api;
+    if (answer->status == ERR_UNREACHABLE && reply_from_memory(pending, request))
+        return;
+    if (answer->status != OK)
+        reply_error(api, request, answer->status, 0,
+                    answer->reason != NULL ? answer->reason : status_name(answer->status));
+    else if (is_nothing(answer->json))
+        reply_error(api, request, ERR_NOT_FOUND, 0, "no such incident; 'broom incidents' lists them");
+    else
+        reply_found(api, request, answer->json);
+}
+
 static void answer_came(void *context, const struct api_answer *answer)
 {
     struct pending *pending = context;
-    struct api *api = pending->api;
     struct http_request *request = pending_take(pending);
-    if (request == NULL)
-        return;
-    if (answer->status != OK) {
-        reply_error(api, request, answer->status, 0,
-                    answer->reason != NULL ? answer->reason : status_name(answer->status));
-        return;
-    }
-    if (is_nothing(answer->json)) {
-        reply_error(api, request, ERR_NOT_FOUND, 0, "no such incident; 'broom incidents' lists them");
-        return;
-    }
-    AUTO_TEXT json = {0};
-    add_with_now(&json, answer->json, api->backend.now_ns(api->backend.self));
-    reply_text(api, request, 200, &json);
+    if (request != NULL)
+        reply_answer(pending, request, answer);
+    pending_free(pending);
 }
 
 /* Reads. */
@@ -339,7 +385,7 @@ static void run_incidents(struct call *call)
         return;
     }
     const struct api_backend *backend = &call->api->backend;
-    backend->query(backend->self, &query, answer_came, pending_new(call));
+    backend->query(backend->self, &query, answer_came, pending_new_query(call, &query));
 }
 
 /* References are INC- and a number without leading zeros. */
@@ -365,7 +411,7 @@ static void run_read(struct call *call)
         return;
     struct api_query query = {.read = (enum api_read)call->route->detail, .incident_ref = call->name};
     const struct api_backend *backend = &call->api->backend;
-    backend->query(backend->self, &query, answer_came, pending_new(call));
+    backend->query(backend->self, &query, answer_came, pending_new_query(call, &query));
 }
 
 /* Writes. */

@@ -115,6 +115,11 @@ struct api_backend {
     void (*query)(void *self, const struct api_query *query, api_done_fn *done, void *context);
 
     int64_t (*now_ns)(void *self);   /* pipeline time, for since= */
+
+    /* May be NULL. Asked when a query ended with ERR_UNREACHABLE: writes what is in memory (api_recall does it
+     * from the core) and answers true, or writes nothing and answers false. Just when the database is away people
+     * want to know what is going on. */
+    bool (*recall)(void *self, const struct api_query *query, struct json_writer *writer);
 };
 
 struct api_counts {

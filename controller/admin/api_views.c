@@ -287,3 +287,64 @@ void api_view_ranks(struct json_writer *writer, const struct engine *engine, boo
     json_close(writer);
     json_close(writer);
 }
+
+static bool is_asked_for(const struct incident *incident, const struct api_query *query)
+{
+    const struct incident_times *times = &incident->times;
+    bool is_going_on = incident->status == INCIDENT_OPEN || incident->status == INCIDENT_MITIGATED;
+    bool is_recent = times->detected_ns >= query->since_ns || times->closed_ns >= query->since_ns;
+    return (is_going_on || is_recent) &&
+           (query->status == NULL || strcmp(query->status, incident_status_name(incident->status)) == 0) &&
+           (query->job == NULL || strcmp(query->job, incident->job) == 0);
+}
+
+/* The core keeps incidents in order of their numbers; people want the newest first. */
+static void recall_list(const struct remediation *core, const struct api_query *query, int64_t now_ns,
+                        struct json_writer *writer)
+{
+    json_open_object(writer);
+    json_put_bool(writer, "from_memory", true);
+    json_add_key(writer, "incidents");
+    json_open_array(writer);
+    for (size_t i = remediation_incident_count(core); i-- > 0;)
+        if (is_asked_for(remediation_incident_at(core, i), query))
+            incident_write(remediation_incident_at(core, i), now_ns, writer);
+    json_close(writer);
+    json_close(writer);
+}
+
+static void recall_one(const struct incident *incident, int64_t now_ns, struct json_writer *writer)
+{
+    static const char *const lists[] = {"timeline", "decisions", "actions"};
+    json_open_object(writer);
+    json_put_bool(writer, "from_memory", true);
+    json_add_key(writer, "incident");
+    incident_write(incident, now_ns, writer);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        json_add_key(writer, lists[i]);
+        json_open_array(writer);
+        json_close(writer);
+    }
+    json_close(writer);
+}
+
+bool api_recall(const struct remediation *core, const struct api_query *query, int64_t now_ns,
+                struct json_writer *writer)
+{
+    const struct incident *incident = NULL;
+    switch (query->read) {
+    case API_INCIDENTS:
+        recall_list(core, query, now_ns, writer);
+        return true;
+    case API_INCIDENT:
+        incident = remediation_find(core, query->incident_ref);
+        if (incident != NULL)
+            recall_one(incident, now_ns, writer);
+        return incident != NULL;
+    case API_TIMELINE:
+    case API_EXPORT:
+    case API_READ_COUNT:
+        break;
+    }
+    return false;
+}

@@ -4,9 +4,7 @@
 #ifndef BROOM_ADMIN_API_VIEWS_H
 #define BROOM_ADMIN_API_VIEWS_H
 
-#include "controller/base/json.h"
-#include "detectors/engine.h"
-#include "remediation/actuator.h"
+#include "controller/admin/api.h"
 
 /* {"job","world_size","ranks_reporting","step","step_time","step_ms","baseline_ms","pace","phase","attempt",
  *  "racks","trays","spares","checkpoint_step","restartable"}; unknown numbers are null. */
@@ -24,5 +22,11 @@ void api_view_job(struct json_writer *writer, const struct engine *engine, const
  * "wait_ms","sm","mem","slow_ratio","suspicion","status"}]}, most suspicious first when slow_only (status watch,
  * abnormal or stale), else by rank. */
 void api_view_ranks(struct json_writer *writer, const struct engine *engine, bool slow_only);
+
+/* The incidents of the core in the shape of the query's answer, with "from_memory": true and without what only the
+ * database has (timeline, decisions, actions: empty). False, and nothing written, for API_TIMELINE, API_EXPORT and an
+ * incident that the core does not hold. */
+bool api_recall(const struct remediation *core, const struct api_query *query, int64_t now_ns,
+                struct json_writer *writer);
 
 #endif

@@ -189,6 +189,9 @@ static int ask(struct cli *cli, const struct cli_request *request, struct json *
         say(cli, error.message);
         return EXIT_FAILED;
     }
+    if (json_get_bool(*ret_root, "from_memory", false))
+        fputs("THE DATABASE IS AWAY: this is what broomd has in memory, without timelines and older incidents\n",
+              cli->err);
     return EXIT_DONE;
 }
 

@@ -336,7 +336,8 @@ static void put_timeline(struct screen *screen)
     size_t skip = count > TIMELINE_ROWS ? count - TIMELINE_ROWS : 0;
     put_heading(screen, "What the robot and people did");
     if (count == 0)
-        put_line(screen, "", "nothing yet");
+        put_line(screen, "", json_get_bool(screen->root, "from_memory", false)
+                                 ? "not known while the database is away" : "nothing yet");
     if (skip > 0) {
         AUTO_TEXT more = {0};
         text_addf(&more, "%zu earlier lines: broom incidents timeline %s", skip, screen->view.ref);

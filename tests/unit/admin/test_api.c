@@ -127,6 +127,17 @@ static void fake_query(void *self, const struct api_query *query, api_done_fn *d
     answer(world, done, context);
 }
 
+static bool fake_recall(void *self, const struct api_query *query, struct json_writer *writer)
+{
+    (void)self;
+    if (query->read != API_INCIDENT || strcmp(query->incident_ref, "INC-1") != 0)
+        return false;
+    json_open_object(writer);
+    json_put_bool(writer, "from_memory", true);
+    json_close(writer);
+    return true;
+}
+
 static int64_t fake_now(void *self)
 {
     (void)self;
@@ -162,7 +173,8 @@ static void open_world(struct world_of_test *world)
 {
     *world = (struct world_of_test){.loop = loop_new(), .auth = make_auth()};
     const struct api_backend backend = {world,      fake_write,   fake_status,  fake_jobs,  fake_job,
-                                        fake_ranks, fake_put_job, fake_command, fake_query, fake_now};
+                                        fake_ranks, fake_put_job, fake_command, fake_query, fake_now,
+                                        fake_recall};
     const struct http_limits limits = http_limits_default();
     world->api = api_new(&backend, world->auth);
     world->server = http_server_new(world->loop, &limits, api_route, world->api);
@@ -332,6 +344,21 @@ TEST(an_incident_that_is_not_there_is_404)
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-9'--", "", "", &text), 404);
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-09", "", "", &text), 404);
     CU_ASSERT_EQUAL(world.calls, 3);
+    close_world(&world);
+}
+
+TEST(what_is_in_memory_is_shown_while_the_database_is_away)
+{
+    struct world_of_test world;
+    AUTO_TEXT text = {0};
+    open_world(&world);
+    world.answer_status = ERR_UNREACHABLE;
+    world.answer_reason = "the database is away";
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-1", "", "", &text), 200);
+    CU_ASSERT_TRUE(says(&text, "{\"now_ns\":1780000140000000000,\"from_memory\":true}"));
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-2", "", "", &text), 503);
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-1/export", "", "", &text), 503);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-1/ack", "", "", &text), 503);
     close_world(&world);
 }
 
@@ -543,6 +570,7 @@ TESTS(T(lines_that_are_all_good_are_answered_with_204),
       T(an_unknown_path_is_404_and_a_wrong_method_405_with_what_is_allowed),
       T(incidents_are_asked_for_with_filters_that_are_checked),
       T(an_incident_that_is_not_there_is_404),
+      T(what_is_in_memory_is_shown_while_the_database_is_away),
       T(a_command_carries_its_words_and_the_proven_name),
       T(a_command_with_a_bad_body_is_400_and_never_reaches_the_backend),
       T(each_outcome_of_a_command_has_its_code),

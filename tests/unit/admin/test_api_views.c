@@ -152,6 +152,51 @@ TEST(a_tray_that_is_silent_does_not_look_healthy)
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-0"), "state", ""), "silent");
 }
 
-TESTS(T(a_job_row_tells_step_pace_and_spares), T(a_job_that_has_sent_nothing_has_nulls_and_no_numbers_made_up),
+/* A core that was restored from records, as after a restart without a database. */
+static void add_incident(struct remediation *core, int64_t number, const char *job)
+{
+    AUTO(incident_free) struct incident *incident = incident_new(number);
+    AUTO(json_free) struct json *record = NULL;
+    AUTO_TEXT text = {0};
+    struct json_writer writer = json_writer(&text);
+    text_copy(incident->job, sizeof incident->job, job);
+    text_copy(incident->domain, sizeof incident->domain, "gb-1");
+    incident->scope = SCOPE_TRAY;
+    incident->times.detected_ns = START_NS;
+    incident->version = 1;
+    incident_write(incident, START_NS, &writer);
+    CU_ASSERT_EQUAL_FATAL(json_parse((struct view){text.bytes, text.length}, &record, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(remediation_restore(core, record, START_NS, NULL), OK);
+}
+
+static struct json *recall(const struct remediation *core, const struct api_query *query)
+{
+    AUTO_TEXT text = {0};
+    struct json_writer writer = json_writer(&text);
+    return api_recall(core, query, START_NS, &writer) ? parse(&text) : NULL;
+}
+
+TEST(what_the_core_holds_can_be_listed_without_a_database)
+{
+    const struct remediation_params params = {.daemon_mode = MODE_OBSERVE, .actuator = "dry_run", .next_number = 9};
+    AUTO(remediation_free) struct remediation *core = remediation_new(&params);
+    add_incident(core, 3, "a");
+    add_incident(core, 4, "b");
+    AUTO(json_free) struct json *all = recall(core, &(struct api_query){.read = API_INCIDENTS});
+    const struct json *list = json_get(all, "incidents");
+    CU_ASSERT_TRUE(json_get_bool(all, "from_memory", false));
+    CU_ASSERT_EQUAL(json_size(list), 2);
+    CU_ASSERT_STRING_EQUAL(json_get_string(json_first(list), "ref", ""), "INC-4");
+    AUTO(json_free) struct json *of_job = recall(core, &(struct api_query){.read = API_INCIDENTS, .job = "a"});
+    CU_ASSERT_EQUAL(json_size(json_get(of_job, "incidents")), 1);
+    AUTO(json_free) struct json *closed = recall(core, &(struct api_query){.read = API_INCIDENTS, .status = "closed"});
+    CU_ASSERT_EQUAL(json_size(json_get(closed, "incidents")), 0);
+    AUTO(json_free) struct json *one = recall(core, &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-3"});
+    CU_ASSERT_STRING_EQUAL(json_get_string(json_get(one, "incident"), "domain", ""), "gb-1");
+    CU_ASSERT_PTR_NULL(recall(core, &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-5"}));
+    CU_ASSERT_PTR_NULL(recall(core, &(struct api_query){.read = API_EXPORT, .incident_ref = "INC-3"}));
+}
+
+TESTS(T(what_the_core_holds_can_be_listed_without_a_database), T(a_job_row_tells_step_pace_and_spares), T(a_job_that_has_sent_nothing_has_nulls_and_no_numbers_made_up),
       T(ranks_stand_in_order_and_slow_ones_alone_with_the_worst_first), T(trays_are_called_by_the_worst_that_holds),
       T(a_tray_that_is_silent_does_not_look_healthy))

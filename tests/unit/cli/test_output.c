@@ -87,6 +87,21 @@ TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
     run_done(&observed);
 }
 
+TEST(what_comes_from_memory_says_that_the_database_is_away)
+{
+    static const struct fake_answer remembered[] = {
+        {"/api/v1/incidents/INC-1", 200, NULL,
+         "{\"from_memory\":true,\"incident\":{\"ref\":\"INC-1\",\"job\":\"j\",\"kind\":\"crash\",\"scope\":\"rack\","
+         "\"domain\":\"rk-1\",\"status\":\"open\",\"phase\":\"holding\",\"waiting_for\":\"the database\"},\"timeline\":[]}"}};
+    struct fake fake = {.answers = remembered, .count = 1};
+    struct run run = fake_run(&fake, "incidents show INC-1");
+    CU_ASSERT_EQUAL(run.code, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "THE DATABASE IS AWAY"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "Waiting for the database"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "not known while the database is away"));
+    run_done(&run);
+}
+
 TEST(timeline_mixes_robot_and_people)
 {
     struct fake fake = fake_new();
@@ -141,7 +156,7 @@ TEST(json_is_passed_on_whole_and_options_may_stand_before_the_command)
 TESTS(T(incidents_are_a_table_with_the_next_command_below), T(wide_shows_rule_plan_and_what_is_waited_for),
       T(csv_has_exact_times_and_seconds_and_no_words), T(no_incident_leaves_stdout_empty),
       T(show_is_one_screen_for_somebody_woken_up),
-      T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done), T(timeline_mixes_robot_and_people),
+      T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done), T(what_comes_from_memory_says_that_the_database_is_away), T(timeline_mixes_robot_and_people),
       T(jobs_and_slow_ranks_are_tables), T(status_says_whether_the_robot_acts_and_why_not),
       T(text_from_a_server_cannot_steer_the_terminal),
       T(json_is_passed_on_whole_and_options_may_stand_before_the_command))
