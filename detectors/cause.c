@@ -16,6 +16,7 @@ static const double SM_PART = 0.3, SM_LEAST = 0.012, SM_PLAIN = 0.1;
 static const double SM_STANDS_OUT = 0.03;
 /* Memory used from which the allocator has to search and to retry. */
 static const double MEMORY_FULL = 0.93;
+enum { RACK_LANES_LEAST = 3 };
 
 /* Mean over the domain's ranks; NAN when nobody sent it. */
 static double mean_of(const float *values, const uint8_t *ranks, int32_t count)
@@ -59,13 +60,13 @@ static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, boo
     return n == 0 ? (double)NAN : busiest ? most : sum / n;
 }
 
-/* Replicas with a suspect rank (1), and those that another open verdict explains (2). */
-static uint8_t *mark_replicas(const struct engine *engine, const uint8_t *ranks)
+/* Lanes with a suspect rank (1), and those that another open verdict explains (2). */
+static uint8_t *mark_lanes(const struct engine *engine, const uint8_t *ranks)
 {
-    uint8_t *marks = xcalloc((size_t)engine->model.replicas + 1, 1);
+    uint8_t *marks = xcalloc((size_t)engine->model.lanes + 1, 1);
 
     for (int32_t r = 0; r < engine->job->world_size; r++) {
-        int32_t d = grid_of(engine->grid, CUT_REPLICA, r);
+        int32_t d = grid_of(engine->grid, CUT_LANE, r);
         if (ranks[r] != 0)
             marks[d] |= 1;
         else if (engine_is_covered(engine, r))
@@ -74,7 +75,7 @@ static uint8_t *mark_replicas(const struct engine *engine, const uint8_t *ranks)
     return marks;
 }
 
-/* Mean over rows of how much later the suspects' replicas arrive than the last of all others; below 0
+/* Mean over rows of how much later the suspects' lanes arrive than the last of all others; below 0
  * counts as 0, since then others set the pace. As part of the work. */
 static double mean_lead(const struct engine *engine, const uint8_t *marks, int rows, double *ret_late)
 {
@@ -86,7 +87,7 @@ static double mean_lead(const struct engine *engine, const uint8_t *marks, int r
         double ours = -INFINITY, others = -INFINITY;
         for (int32_t k = 0; k < late->units; k++) {
             double value = bank_value(late, k, back);
-            uint8_t mark = marks[engine->model.replica_of_group[k]];
+            uint8_t mark = marks[engine->model.lane_of_group[k]];
             if (!isfinite(value))
                 continue;
             if (mark & 1)
@@ -106,7 +107,7 @@ static double mean_lead(const struct engine *engine, const uint8_t *marks, int r
 
 double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows)
 {
-    AUTO_FREE uint8_t *marks = mark_replicas(engine, ranks);
+    AUTO_FREE uint8_t *marks = mark_lanes(engine, ranks);
     double late = 0;
     double lead = mean_lead(engine, marks, rows, &late);
 
@@ -115,7 +116,7 @@ double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows)
 
 static void find_gain(const struct engine *engine, const uint8_t *ranks, struct slow_facts *facts)
 {
-    AUTO_FREE uint8_t *marks = mark_replicas(engine, ranks);
+    AUTO_FREE uint8_t *marks = mark_lanes(engine, ranks);
     const struct model *model = &engine->model;
     double share = model->busy_ms / model->step_ms, late = 0;
     double lead = mean_lead(engine, marks, facts->rows < 32 ? facts->rows : 32, &late);
@@ -393,29 +394,62 @@ static int drop_partial_racks(const struct engine *engine, const uint8_t *late, 
     return kept;
 }
 
+/* Late lanes that have ranks in the rack. A rack is accused by several lanes, never by one that happens
+ * to fill it. */
+static int32_t lanes_in_rack(const struct engine *engine, int32_t rack)
+{
+    AUTO_FREE uint8_t *seen = xcalloc((size_t)engine->model.lanes + 1, 1);
+    int32_t lanes = 0;
+
+    for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, rack); m++) {
+        int32_t lane = grid_of(engine->grid, CUT_LANE, grid_members(engine->grid, CUT_RACK, rack)[m]);
+        lanes += seen[lane] == 0;
+        seen[lane] = 1;
+    }
+    return lanes;
+}
+
+/* One late lane: the rank whose SMs stand out, else the lane by its name. */
+static struct domain domain_of_lane(const struct engine *engine, int32_t lane)
+{
+    const struct grid *grid = engine->grid;
+    const int32_t *members = grid_members(grid, CUT_LANE, lane);
+    int32_t rank = standing_out(engine, members, grid_size(grid, CUT_LANE, lane));
+
+    if (rank != JOB_NONE)
+        return (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
+    if (grid_size(grid, CUT_LANE, lane) > grid_size(grid, CUT_REPLICA, grid_of(grid, CUT_REPLICA, members[0])))
+        return (struct domain){.scope = SCOPE_GROUP, .index = lane, .cut = CUT_LANE};
+    return (struct domain){.scope = SCOPE_REPLICA, .index = grid_of(grid, CUT_REPLICA, members[0]),
+                           .cut = CUT_REPLICA};
+}
+
 int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
                       struct domain *domains)
 {
     const struct grid *grid = engine->grid;
     AUTO_FREE uint8_t *late = late_replicas_of(engine, suspects);
-    int count = domains_solve(grid, suspects, domains), racks = 0;
+    AUTO_FREE uint8_t *kept = xcalloc((size_t)grid->ranks, 1);
+    int count, racks = 0;
 
-    while (racks < count && domains[racks].scope == SCOPE_RACK)
-        racks++;
-    if (racks > 0)
+    memcpy(kept, suspects, (size_t)grid->ranks);
+    count = domains_solve(grid, suspects, domains);
+    for (int i = 0; i < count; i++)
+        if (domains[i].scope == SCOPE_RACK && lanes_in_rack(engine, domains[i].index) >= RACK_LANES_LEAST)
+            domains[racks++] = domains[i];
+    if (engine->model.stages > 1 && racks > 0) {
         racks = drop_partial_racks(engine, late, domains, racks);
-    if (racks > 0)
-        return split_racks(engine, late, level, rows, domains, racks);
-    count = 0;
-    for (int32_t d = 0; d < engine->model.replicas && count < DOMAINS_MAX; d++) {
-        int32_t rank;
-
-        if (late[d] == 0)
-            continue;
-        rank = standing_out(engine, grid_members(grid, CUT_REPLICA, d), grid_size(grid, CUT_REPLICA, d));
-        domains[count++] = rank != JOB_NONE
-                               ? (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT}
-                               : (struct domain){.scope = SCOPE_REPLICA, .index = d, .cut = CUT_REPLICA};
+        if (racks > 0)
+            return split_racks(engine, late, level, rows, domains, racks);
+    }
+    count = racks;
+    for (int32_t lane = 0; lane < engine->model.lanes && count < DOMAINS_MAX; lane++) {
+        int32_t first = grid_members(grid, CUT_LANE, lane)[0];
+        bool in_rack = false;
+        for (int i = 0; i < racks; i++)
+            in_rack = in_rack || domain_holds(grid, &domains[i], first);
+        if (kept[first] != SUSPECT_NO && !in_rack)
+            domains[count++] = domain_of_lane(engine, lane);
     }
     return count;
 }

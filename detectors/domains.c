@@ -54,6 +54,24 @@ static int add(struct domain *domains, int count, enum scope scope, int32_t inde
     return count;
 }
 
+/* True when all suspects of the unit move with one tensor group: then nothing says that it is the unit. */
+static bool is_one_group(const struct grid *grid, enum cut cut, int32_t unit, const uint8_t *suspects)
+{
+    int32_t group = JOB_NONE;
+
+    for (int32_t i = 0; i < grid_size(grid, cut, unit); i++) {
+        int32_t rank = grid_members(grid, cut, unit)[i];
+        if (suspects[rank] == SUSPECT_ALONE)
+            return false;
+        if (suspects[rank] == SUSPECT_NO)
+            continue;
+        if (group != JOB_NONE && grid_of(grid, CUT_TENSOR, rank) != group)
+            return false;
+        group = grid_of(grid, CUT_TENSOR, rank);
+    }
+    return true;
+}
+
 /* All units of one cut that are suspect nearly as a whole and reach over at least min_trays trays. */
 static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, int32_t min_trays,
                      uint8_t *suspects, struct domain *domains, int count)
@@ -66,7 +84,7 @@ static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, in
             continue;
         if (min_trays > 1 && count_trays(grid, cut, u, suspects) < min_trays)
             continue;
-        if (cut == CUT_TRAY && size < 2)
+        if ((cut == CUT_TRAY && size < 2) || (cut == CUT_RACK && is_one_group(grid, cut, u, suspects)))
             continue;
         count = add(domains, count, scope, u, cut);
         explain(grid, cut, u, suspects);

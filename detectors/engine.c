@@ -73,8 +73,8 @@ static void init_banks(struct engine *engine)
     engine->banks[BANK_OWN].drops_low = true;
     engine->banks[BANK_GROUP].drops_low = model->stages > 1;
     bank_init(&engine->banks[BANK_WORK], model->replicas);
-    bank_init(&engine->banks[BANK_LANE], model->replicas);
-    bank_init(&engine->banks[BANK_LATE_LANE], model->replicas);
+    bank_init(&engine->banks[BANK_LANE], model->lanes);
+    bank_init(&engine->banks[BANK_LATE_LANE], model->lanes);
     bank_init(&engine->banks[BANK_LATE], model->groups);
     engine->late_fast = xcalloc((size_t)model->groups + 1, sizeof(float));
     engine->late_base = xcalloc((size_t)model->groups + 1, sizeof(float));

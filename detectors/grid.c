@@ -37,6 +37,42 @@ static void place_rank(struct grid *grid, const struct job *job, int32_t rank)
     }
 }
 
+static int32_t root_of(int32_t *parent, int32_t unit)
+{
+    while (parent[unit] != unit) {
+        parent[unit] = parent[parent[unit]];
+        unit = parent[unit];
+    }
+    return unit;
+}
+
+/* Joins replicas that share an expert group, and numbers the joined sets by their lowest replica. */
+static void place_lanes(struct grid *grid)
+{
+    const struct grid_cut *replicas = &grid->cut[CUT_REPLICA], *experts = &grid->cut[CUT_EXPERT];
+    struct grid_cut *lanes = &grid->cut[CUT_LANE];
+    AUTO_FREE int32_t *parent = xcalloc((size_t)replicas->count + 1, sizeof *parent);
+    AUTO_FREE int32_t *number = xcalloc((size_t)replicas->count + 1, sizeof *number);
+    AUTO_FREE int32_t *first = xcalloc((size_t)experts->count + 1, sizeof *first);
+
+    for (int32_t d = 0; d < replicas->count; d++)
+        parent[d] = d;
+    for (int32_t r = 0; r < grid->ranks; r++) {
+        int32_t expert = experts->of[r], replica = replicas->of[r];
+        int32_t a, b;
+        if (first[expert] == 0)
+            first[expert] = replica + 1;
+        a = root_of(parent, first[expert] - 1);
+        b = root_of(parent, replica);
+        parent[a > b ? a : b] = a < b ? a : b;
+    }
+    lanes->count = 0;
+    for (int32_t d = 0; d < replicas->count; d++)
+        number[d] = root_of(parent, d) == d ? lanes->count++ : number[root_of(parent, d)];
+    for (int32_t r = 0; r < grid->ranks; r++)
+        lanes->of[r] = number[replicas->of[r]];
+}
+
 struct grid *grid_new(const struct job *job)
 {
     struct grid *grid = xcalloc(1, sizeof *grid);
@@ -46,6 +82,7 @@ struct grid *grid_new(const struct job *job)
         grid->cut[c].of = xcalloc((size_t)grid->ranks, sizeof(int32_t));
     for (int32_t r = 0; r < grid->ranks; r++)
         place_rank(grid, job, r);
+    place_lanes(grid);
     for (int c = 0; c < CUT_COUNT; c++)
         cut_fill(&grid->cut[c], grid->ranks);
     return grid;

@@ -6,8 +6,10 @@
 
 #include "detectors/job.h"
 
-enum cut { CUT_STAGE = 0, CUT_REPLICA, CUT_TENSOR, CUT_DATA, CUT_EXPERT, CUT_TRAY, CUT_RACK, CUT_RAIL,
-           CUT_COUNT };
+/* A lane is what must move together within a step, before the gradient all-reduce: a replica, or the
+ * replicas that exchange tokens in expert groups. */
+enum cut { CUT_STAGE = 0, CUT_REPLICA, CUT_LANE, CUT_TENSOR, CUT_DATA, CUT_EXPERT, CUT_TRAY, CUT_RACK,
+           CUT_RAIL, CUT_COUNT };
 
 struct grid_cut {
     int32_t count;             /* units of this kind */

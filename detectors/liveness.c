@@ -114,6 +114,18 @@ static bool is_silent(const struct engine *engine, int32_t rank)
     return live->seen_ns[rank] > 0 && live->round_ns - live->seen_ns[rank] > silence_limit(engine);
 }
 
+/* Ranks heard of within the limit, by engine time. When nobody is, the monitor is blind or everything is
+ * gone, and who was the first to be late means nothing. */
+static int32_t speaking_ranks(const struct engine *engine)
+{
+    int32_t speaking = 0;
+
+    for (int32_t r = 0; r < engine->live.ranks; r++)
+        speaking += engine->live.seen_ns[r] > 0 &&
+                    engine->now_ns - engine->live.seen_ns[r] <= silence_limit(engine);
+    return speaking;
+}
+
 static struct census take_census(const struct engine *engine)
 {
     const struct liveness *live = &engine->live;
@@ -378,7 +390,7 @@ void liveness_check(struct engine *engine)
     struct census census = take_census(engine);
     if (2 * census.pausing > census.known && stopped_ns < PAUSE_LIMIT_NS)
         return;
-    bool some_speak = census.silent > 0 && census.silent < census.known;
+    bool some_speak = census.silent > 0 && 20 * speaking_ranks(engine) >= census.known;
     bool confirmed = census.silent > 0 && is_silence_confirmed(engine);
     if (some_speak && stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
         tell_crash(engine, &census);

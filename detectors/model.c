@@ -37,6 +37,7 @@ void model_init(struct model *model, const struct grid *grid)
     model->ranks = grid->ranks;
     model->groups = grid->cut[CUT_TENSOR].count;
     model->replicas = grid->cut[CUT_REPLICA].count;
+    model->lanes = grid->cut[CUT_LANE].count;
     model->data_groups = grid->cut[CUT_DATA].count;
     model->stages = grid->cut[CUT_STAGE].count;
     model->ratio = floats(model->ranks);
@@ -48,17 +49,19 @@ void model_init(struct model *model, const struct grid *grid)
     model->group_ratio = floats(model->groups);
     model->late = floats(model->groups);
     model->work = floats(model->replicas);
-    model->late_lane = floats(model->replicas);
-    model->lane = floats(model->replicas);
+    model->late_lane = floats(model->lanes);
+    model->lane = floats(model->lanes);
     model->transfer_ms = floats(model->data_groups);
     model->stage_ms = floats(model->stages);
     model->stage_usual = floats(model->stages);
     model->stage_sm = floats(model->stages);
     model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
+    model->lane_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->stage_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     for (int32_t k = 0; k < model->groups; k++) {
         int32_t first = grid_members(grid, CUT_TENSOR, k)[0];
         model->replica_of_group[k] = grid_of(grid, CUT_REPLICA, first);
+        model->lane_of_group[k] = grid_of(grid, CUT_LANE, first);
         model->stage_of_group[k] = grid_of(grid, CUT_STAGE, first);
     }
     list_groups(model->replica_of_group, model->groups, model->replicas, &model->replica_start,
@@ -76,6 +79,7 @@ void model_done(struct model *model)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
     xfree(model->replica_of_group);
+    xfree(model->lane_of_group);
     xfree(model->stage_of_group);
     xfree(model->replica_start);
     xfree(model->replica_groups);
@@ -257,8 +261,8 @@ static void arrivals(struct model *model, const struct grid *grid, const struct 
         size_t n = gather(model, grid, CUT_TENSOR, k, late);
         model->late[k] = n > 0 ? (float)robust_reference(model->scratch, n) : NAN;
     }
-    for (int32_t d = 0; d < model->replicas; d++) {
-        size_t n = gather(model, grid, CUT_REPLICA, d, late);
+    for (int32_t d = 0; d < model->lanes; d++) {
+        size_t n = gather(model, grid, CUT_LANE, d, late);
         double sum = 0;
         for (size_t i = 0; i < n; i++)
             sum += (double)model->scratch[i];
@@ -266,7 +270,7 @@ static void arrivals(struct model *model, const struct grid *grid, const struct 
     }
 }
 
-/* lane: a replica whose every group spends more time outside compute and all-reduce than its stage's
+/* lane: one whose every group spends more time outside compute and all-reduce than its stage's
  * other groups. The group that others wait for has no extra waiting of its own, so the least is taken. */
 static void outside_compute(struct model *model, const struct grid *grid, const struct row *row)
 {
@@ -289,10 +293,10 @@ static void outside_compute(struct model *model, const struct grid *grid, const 
         for (int32_t i = model->stage_start[s]; i < model->stage_start[s + 1]; i++)
             by_group[model->stage_groups[i]] -= (float)reference;
     }
-    for (int32_t d = 0; d < model->replicas; d++)
+    for (int32_t d = 0; d < model->lanes; d++)
         model->lane[d] = NAN;
     for (int32_t k = 0; k < model->groups; k++) {
-        float *lane = &model->lane[model->replica_of_group[k]];
+        float *lane = &model->lane[model->lane_of_group[k]];
         if (isfinite(by_group[k]) && (!isfinite(*lane) || by_group[k] < *lane))
             *lane = by_group[k];
     }

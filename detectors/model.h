@@ -8,7 +8,7 @@
  *   work[d]    = reference over the groups of replica d  (all stages see the same micro-batches)
  *   group[k]   = r of group k - median of its replica's other groups (pp = 1: r of group k alone)
  *   late[k]    = (reference wait - allreduce) / busy     (least wait: last to arrive)
- *   lane[d]    = time in neither compute nor all-reduce, of the replica's least affected group
+ *   lane[l]    = time in neither compute nor all-reduce, of the lane's least affected group
  */
 #ifndef BROOM_DETECTORS_MODEL_H
 #define BROOM_DETECTORS_MODEL_H
@@ -17,7 +17,7 @@
 #include "detectors/steps.h"
 
 struct model {
-    int32_t ranks, groups, replicas, data_groups, stages;
+    int32_t ranks, groups, replicas, lanes, data_groups, stages;
     bool has_compute;          /* this row has enough compute times */
     bool has_allreduce;
     double step_ms;            /* median over ranks */
@@ -27,8 +27,8 @@ struct model {
     float *group;              /* by tensor group */
     float *work;               /* by replica; NAN with one stage */
     float *late;               /* by tensor group */
-    float *late_lane;          /* by replica: mean of its groups */
-    float *lane;               /* by replica */
+    float *late_lane;          /* by lane: mean of its ranks */
+    float *lane;               /* by lane */
     float *transfer_ms;        /* by data group: least all-reduce time, the last one's own transfer */
     float *stage_ms;           /* by stage: reference compute of this row */
     float *stage_usual;        /* by stage: the same, slow mean; stands still while the row's differs */
@@ -36,7 +36,8 @@ struct model {
     int64_t usual_rows;
     float *sm;                 /* by rank: sm over its stage's reference */
     float *scratch, *outside, *group_ratio;
-    int32_t *replica_of_group; /* and the stage, from the group's first rank */
+    int32_t *replica_of_group; /* and the lane and stage, from the group's first rank */
+    int32_t *lane_of_group;
     int32_t *stage_of_group;
     int32_t *replica_start, *replica_groups; /* compressed rows: groups of each replica */
     int32_t *stage_start, *stage_groups;     /* and of each stage */

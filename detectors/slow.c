@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, QUIET_MOST = 256, FLA
 struct alarm {
     enum bank_kind bank;
     int32_t unit;
-    double z, level;
+    double z, spikes, level;
     int window;
     bool by_rate;
 };
@@ -46,8 +47,8 @@ static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t u
     const struct bank *bank = &engine->banks[kind];
     struct chart_view view = bank_view(bank, unit);
 
-    *alarm = (struct alarm){.bank = kind, .unit = unit, .z = view.z, .level = view.level,
-                            .window = view.window};
+    *alarm = (struct alarm){.bank = kind, .unit = unit, .z = view.z, .spikes = view.spikes,
+                            .level = view.level, .window = view.window};
     if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
         return true;
     if (view.spikes >= engine_nats_alarm(engine)) {
@@ -80,9 +81,10 @@ static enum cut bank_cut(enum bank_kind kind)
     case BANK_GROUP:
     case BANK_LATE:
         return CUT_TENSOR;
-    case BANK_WORK:
     case BANK_LANE:
     case BANK_LATE_LANE:
+        return CUT_LANE;
+    case BANK_WORK:
     case BANK_COUNT:
         break;
     }
@@ -237,8 +239,8 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict, c
         [BANK_OWN] = "compute_z", [BANK_GROUP] = "group_compute_z", [BANK_WORK] = "replica_compute_z",
         [BANK_LANE] = "outside_compute_z", [BANK_LATE_LANE] = "lateness_z", [BANK_LATE] = "lateness_z"};
 
-    if (alarm->by_rate)
-        verdict_add_evidence(verdict, "stall_nats", (double)engine->banks[alarm->bank].spikes[alarm->unit]);
+    if (alarm->z < engine_z_alarm(engine))
+        verdict_add_evidence(verdict, "stall_nats", alarm->spikes);
     else
         verdict_add_evidence(verdict, NAMES[alarm->bank], alarm->z);
     verdict_add_evidence(verdict, "shift", facts->level);
@@ -275,6 +277,11 @@ static bool may_evict(const struct engine *engine, const struct domain *domain,
 {
     return is_replaceable(domain->scope, facts->cause) && facts->lower >= engine->params.slow_min_ratio &&
            facts->gain >= engine->params.gain_min_ratio;
+}
+
+static int32_t first_expert_group(const struct engine *engine, const struct domain *lane)
+{
+    return grid_of(engine->grid, CUT_EXPERT, grid_members(engine->grid, CUT_LANE, lane->index)[0]);
 }
 
 /* A fault that was cleared a while ago and is back must be quiet for longer before it is cleared again. */
@@ -326,15 +333,17 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
     verdict_set_domain(engine, &verdict, domain->index);
-    if (domain->scope != SCOPE_REPLICA && domain->scope != SCOPE_STAGE && domain->scope != SCOPE_RAIL)
+    if (domain->scope == SCOPE_GROUP && domain->cut == CUT_LANE)
+        (void)snprintf(verdict.id, sizeof verdict.id, "ep:%d", (int)first_expert_group(engine, domain));
+    if (domain->scope != SCOPE_REPLICA && domain->scope != SCOPE_STAGE && domain->scope != SCOPE_RAIL &&
+        domain->cut != CUT_LANE)
         verdict_fill_ranks(engine, &verdict, ranks);
     verdict.since_step = facts.since_step;
     verdict.cause = facts.cause;
     verdict.slowdown = 1 + facts.level;
     verdict.gain = facts.gain;
-    verdict.confidence = 1 - exp(-fmin(alarm->z * alarm->z / 2, 30));
-    if (alarm->by_rate)
-        verdict.confidence = 1 - exp(-(double)engine->banks[alarm->bank].spikes[alarm->unit]);
+    /* Of a normal score the tail is about exp(-z^2 / 2); the rate test counts in nats. */
+    verdict.confidence = 1 - exp(-fmin(fmax(alarm->z * alarm->z / 2, alarm->spikes), 30));
     verdict.evict = told && may_evict(engine, domain, &facts);
     put_evidence(engine, &verdict, alarm, &facts);
     int needed = quiet_needed(engine, &verdict);
@@ -358,7 +367,7 @@ static bool absorb_replica(struct engine *engine, const struct alarm *alarm, con
 {
     struct slow_facts facts = {0};
 
-    if (domain->scope != SCOPE_REPLICA)
+    if (domain->scope != SCOPE_REPLICA || bank_cut(alarm->bank) != CUT_LANE)
         return false;
     measure(engine, alarm, ranks, &facts);
     for (int i = 0; i < engine->open_count; i++) {
@@ -444,6 +453,12 @@ static bool is_rack_filling(const struct engine *engine, const struct domain *do
     return false;
 }
 
+/* Lanes of several tensor groups are late as a whole: which part of them is not in the alarm. */
+static bool is_lane_shared(const struct engine *engine, enum bank_kind bank)
+{
+    return bank_cut(bank) == CUT_LANE && engine->model.lanes < engine->model.groups;
+}
+
 /* Domains of the ranks that are flagged; lanes with several stages are told apart by cause_find_lane. */
 static void decide(struct engine *engine, const struct alarm *alarm)
 {
@@ -453,7 +468,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
     int count;
 
     share = flag_joined(engine, alarm);
-    if (bank_cut(alarm->bank) == CUT_REPLICA && engine->model.stages > 1)
+    if (is_lane_shared(engine, alarm->bank))
         count = cause_split_lanes(engine, alarm->level,
                                   bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
                                   engine->flags, domains);
