@@ -494,7 +494,7 @@ static void set_up_buffer(struct http_connection *connection)
     struct timeval write_timeout = {.tv_sec = write_ms / 1000, .tv_usec = (write_ms % 1000) * 1000};
     bufferevent_setcb(buffer, on_read, on_written, on_event, connection);
     bufferevent_set_timeouts(buffer, NULL, &write_timeout);
-    bufferevent_setwatermark(buffer, EV_READ, 0, READ_BYTES);
+    bufferevent_setwatermark(buffer, loop_event_bits(LOOP_READ), 0, READ_BYTES);
     bufferevent_set_max_single_read(buffer, READ_BYTES);
     bufferevent_set_max_single_write(buffer, READ_BYTES);
     bufferevent_enable(buffer, loop_event_bits(LOOP_READ | LOOP_WRITE));
