@@ -6,7 +6,7 @@ import re
 import tree
 
 LINES_MAX, FUNCTION_MAX, COMMENT_MAX = 800, 100, 12
-HISTORY = re.compile(r'\b(no longer|previously|(?<!be )(?<!is )(?<!are )(?<!was )used to|formerly|TODO|FIXME|XXX|HACK)\b')
+HISTORY = re.compile(r'\b(used to (be|do|have|call)|formerly|previously|was changed to|TODO|FIXME|XXX|HACK)\b')
 MACHINE = re.compile(r'(?<![\w.])/(?:work|root|home/\w+)/|\b(?:deb\.debian|pypi|files\.pythonhosted|proxy\.golang|registry\.npmjs)\.org\b')
 PRODUCT = ('controller/', 'detectors/', 'remediation/')
 
