@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TIMELINE_ROWS = 10, NAMES_SHOWN = 6, LINE_WIDTH = 100 };
+enum { TIMELINE_ROWS = 8, NAMES_SHOWN = 6, LINE_WIDTH = 100 };
 
 struct screen {
     struct cli *cli;
