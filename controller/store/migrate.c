@@ -111,7 +111,7 @@ static void work_as_writer(struct migrate *migrate)
     if (migrate->is_locked)
         text_add(&sql, "SELECT pg_catalog.pg_advisory_unlock(" MIGRATION_LOCK ");");
     text_add(&sql, "SET SESSION TimeZone = 'UTC'; SET SESSION search_path = pg_catalog;"
-                   "SET SESSION statement_timeout = '28s'; SET SESSION lock_timeout = '20s';"
+                   "SET SESSION statement_timeout = '14s'; SET SESSION lock_timeout = '10s';"
                    "SET SESSION idle_in_transaction_session_timeout = '60s'; SET ROLE broom_writer");
     send(migrate, sql.bytes, on_working);
 }

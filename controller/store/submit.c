@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MERGED_BYTES = 1024 * 1024, DRAINED_BYTES = 512 * 1024, APPLY_TIMEOUT_MS = 30000 };
+enum { MERGED_BYTES = 1024 * 1024, DRAINED_BYTES = 512 * 1024, WAITING_BYTES_MAX = 16 * 1024 * 1024,
+       APPLY_TIMEOUT_MS = 15000 };
 
 static const int64_t SERIALIZATION_RETRY_NS = 20000000;
 
@@ -345,8 +346,12 @@ void store_submit(struct store *store, struct view records, unsigned flags, stor
     batch->done = done;
     batch->context = context;
     batch->count = records_clean(records, &batch->records);
+    /* A server that hangs takes the memory of its clients, unless they turn to the disk in time. */
+    bool is_crowded = batch->may_spool && store->queue.bytes > WAITING_BYTES_MAX;
     if (batch->count == 0) {
         finish(store, batch, OK, "");
+    } else if (is_crowded) {
+        to_spool(store, batch);
     } else if (store->status.state == STORE_UP && !store->is_stopping) {
         push(&store->queue, batch);
         loop_timer_set(store->wake, 0);

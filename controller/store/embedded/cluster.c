@@ -69,15 +69,42 @@ static char *find_in_path(void)
     return NULL;
 }
 
-static enum status find_programs(const char *bin_dir, struct cluster *cluster, struct error *reterr)
+/* The major version that made the cluster: only that one can run it. False when there is no cluster. */
+static bool made_by(const char *data, char ret_version[16])
 {
+    AUTO_FREE char *path = path_of(data, "PG_VERSION");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t got = read(fd, ret_version, 15);
+    close(fd);
+    ret_version[got > 0 ? got : 0] = '\0';
+    ret_version[strcspn(ret_version, "\n")] = '\0';
+    return ret_version[0] != '\0';
+}
+
+static enum status find_programs(const char *bin_dir, const char *data, struct cluster *cluster,
+                                 struct error *reterr)
+{
+    char version[16];
     AUTO_FREE char *found = NULL;
-    if (bin_dir != NULL)
+    AUTO_TEXT same = {0};
+    if (bin_dir != NULL) {
         found = has_postgres(bin_dir) ? xstrdup(bin_dir) : NULL;
-    else
+    } else if (made_by(data, version)) {
+        text_addf(&same, INSTALLED_AT "/%s/bin", version);
+        AUTO_FREE char *other = find_installed();
+        found = has_postgres(same.bytes) ? xstrdup(same.bytes) : NULL;
+        if (found == NULL && other == NULL)
+            found = find_in_path(); /* not Debian's layout: the server itself compares the versions */
+        if (found == NULL)
+            return error_set(reterr, ERR_NOT_FOUND,
+                             "'%s' was made by PostgreSQL %s, which is not installed in '%s'", data, version,
+                             same.bytes);
+    } else {
         found = find_installed();
-    if (found == NULL && bin_dir == NULL)
-        found = find_in_path();
+        found = found != NULL ? found : find_in_path();
+    }
     if (found == NULL)
         return error_set(reterr, ERR_NOT_FOUND,
                          "no PostgreSQL server in '%s': install postgresql, or give --database URL",
@@ -148,16 +175,16 @@ enum status cluster_find(const struct embedded_params *params, struct cluster *r
 {
     struct text conninfo = {0};
     struct cluster cluster = {0};
-    enum status status = find_programs(params->bin_dir, &cluster, reterr);
+    AUTO_FREE char *data_dir = absolute(params->data_dir);
+    cluster.root = path_of(data_dir, "postgres");
+    cluster.data = path_of(cluster.root, "data");
+    enum status status = find_programs(params->bin_dir, cluster.data, &cluster, reterr);
     if (status == OK)
         status = find_account(params->account != NULL ? params->account : "postgres", &cluster, reterr);
     if (status != OK) {
         cluster_done(&cluster);
         return status;
     }
-    AUTO_FREE char *data_dir = absolute(params->data_dir);
-    cluster.root = path_of(data_dir, "postgres");
-    cluster.data = path_of(cluster.root, "data");
     cluster.making = path_of(cluster.root, "data.new");
     cluster.conf = path_of(cluster.root, "conf");
     cluster.log = path_of(cluster.root, "server.log");

@@ -200,6 +200,29 @@ TEST(a_deep_directory_gets_a_short_socket)
     remove_tree(TAKE(socket));
 }
 
+TEST(data_of_another_major_version_is_named)
+{
+    struct error error = {0};
+    struct embedded *none = NULL;
+    struct loop *loop = loop_new();
+    AUTO_TEXT path = {0};
+    char *dir = temp_dir();
+    text_addf(&path, "%s/postgres", dir);
+    CU_ASSERT_EQUAL(mkdir(path.bytes, 0711), 0);
+    text_add(&path, "/data");
+    CU_ASSERT_EQUAL(mkdir(path.bytes, 0700), 0);
+    text_add(&path, "/PG_VERSION");
+    FILE *version = fopen(path.bytes, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(version);
+    fputs("7\n", version);
+    fclose(version);
+    struct embedded_params params = {.data_dir = dir};
+    CU_ASSERT_EQUAL(embedded_new(loop, &params, NULL, NULL, &none, &error), ERR_NOT_FOUND);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "made by PostgreSQL 7"));
+    loop_free(loop);
+    remove_tree(dir);
+}
+
 TEST(what_is_missing_is_named)
 {
     struct error error = {0};
@@ -224,4 +247,4 @@ TESTS(T(a_second_one_on_the_directory_is_refused_by_name), T(it_keeps_to_itself)
       T(it_is_started_again_after_a_crash), T(it_stops_in_bounded_time_and_lets_go),
       T(after_a_killed_daemon_the_next_one_starts_at_once), T(a_server_that_was_left_behind_is_stopped_first),
       T(an_initdb_that_was_interrupted_is_begun_anew), T(a_deep_directory_gets_a_short_socket),
-      T(what_is_missing_is_named))
+      T(data_of_another_major_version_is_named), T(what_is_missing_is_named))

@@ -100,6 +100,31 @@ TEST(old_partitions_go_unless_an_incident_needs_them)
     run_script("retention.sql");
 }
 
+static void on_reader(void *context, bool up, const char *reason)
+{
+    int *state = context;
+    *state = up ? 1 : -1;
+    if (!up)
+        printf("%s\n", reason);
+}
+
+static bool is_told(void *context)
+{
+    const int *state = context;
+    return *state != 0;
+}
+
+TEST(a_person_on_the_machine_logs_in_as_the_reader)
+{
+    int state = 0;
+    AUTO_TEXT conninfo = {0};
+    text_addf(&conninfo, "host=%s/postgres/socket user=broom_reader dbname=postgres", temp.dir);
+    struct pg *pg = pg_new(temp.loop, conninfo.bytes, on_reader, &state);
+    CU_ASSERT_TRUE(run_until(temp.loop, is_told, &state, 10));
+    CU_ASSERT_EQUAL(state, 1);
+    pg_free(pg);
+}
+
 TEST(durations_are_derived_and_unknown_ones_are_null)
 {
     AUTO_TEXT batch = {0};
@@ -146,5 +171,6 @@ TEST(an_edited_migration_is_refused_and_told)
 }
 
 TESTS(T(the_words_of_the_schema_are_the_names_in_c), T(the_roles_can_do_what_they_must_and_nothing_else),
-      T(old_partitions_go_unless_an_incident_needs_them), T(durations_are_derived_and_unknown_ones_are_null),
+      T(old_partitions_go_unless_an_incident_needs_them), T(a_person_on_the_machine_logs_in_as_the_reader),
+      T(durations_are_derived_and_unknown_ones_are_null),
       T(a_newer_schema_is_refused_and_told), T(an_edited_migration_is_refused_and_told))
