@@ -33,7 +33,6 @@ typedef enum status cli_fetch_fn(void *context, const struct cli_request *reques
 struct cli {
     FILE *out;                /* data */
     FILE *err;                /* words */
-    bool out_is_terminal;
     bool colour;              /* out is a terminal that wants it */
     cli_fetch_fn *fetch;
     void *fetch_context;

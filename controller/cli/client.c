@@ -96,7 +96,7 @@ struct cli cli_default(void)
     bool terminal = isatty(STDOUT_FILENO) == 1;
     const char *term = environment("TERM");
     bool dumb = term != NULL && strcmp(term, "dumb") == 0;
-    return (struct cli){.out = stdout, .err = stderr, .out_is_terminal = terminal,
+    return (struct cli){.out = stdout, .err = stderr,
                         .colour = terminal && !dumb && environment("NO_COLOR") == NULL,
                         .fetch = fetch_http};
 }

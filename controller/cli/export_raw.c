@@ -3,6 +3,7 @@
 
 #include "controller/base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,12 +50,33 @@ void raw_metric_sort(struct raw_metric *metric)
     metric->count = kept + 1;
 }
 
+/* Millions of points share few seconds: the text of a second is made once. */
+static void add_point_time(struct text *out, int64_t time_ns, int64_t *second, struct text *prefix)
+{
+    const int64_t second_ns = 1000000000;
+    if (prefix->length == 0 || time_ns / second_ns != *second) {
+        *second = time_ns / second_ns;
+        text_clear(prefix);
+        text_add_time(prefix, *second * second_ns);
+        prefix->length -= 4; /* "000Z" */
+    }
+    int ms = (int)(time_ns % second_ns / 1000000);
+    const char digits[4] = {(char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z'};
+    text_add_bytes(out, prefix->bytes, prefix->length);
+    text_add_bytes(out, digits, sizeof digits);
+}
+
 void raw_metric_write_csv(const struct raw_metric *metric, struct text *out)
 {
+    AUTO_TEXT prefix = {0};
+    int64_t second = 0;
     text_add(out, "time,step,rank,value\n");
     for (size_t i = 0; i < metric->count; i++) {
         const struct raw_point *point = &metric->points[i];
-        text_add_time(out, point->time_ns);
-        text_addf(out, ",%lld,%d,%.9g\n", (long long)point->step, (int)point->rank, point->value);
+        char rest[80];
+        int length = snprintf(rest, sizeof rest, ",%lld,%d,%.9g\n", (long long)point->step, (int)point->rank,
+                              point->value);
+        add_point_time(out, point->time_ns, &second, &prefix);
+        text_add_bytes(out, rest, (size_t)length);
     }
 }

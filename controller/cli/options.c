@@ -78,7 +78,7 @@ static enum parsed take_choice(struct parse *parse, const struct option_row *row
 
 static enum parsed take_value(struct parse *parse, const struct option_row *row, const char *value)
 {
-    int64_t integer;
+    int64_t span_ns;
     double number;
     switch (row->kind) {
     case OPTION_FLAG:
@@ -89,20 +89,15 @@ static enum parsed take_value(struct parse *parse, const struct option_row *row,
         return PARSED_RUN;
     case OPTION_CHOICE:
         return take_choice(parse, row, value);
-    case OPTION_INT:
-        if (!text_parse_int(view_of(value), &integer) || integer < 0)
-            return wrong_value(parse, row, value, "a whole number, 0 or more");
-        *(int64_t *)row->target = integer;
-        return PARSED_RUN;
     case OPTION_NUMBER:
         if (!text_parse_number(view_of(value), &number) || !(number > 0))
             return wrong_value(parse, row, value, "a number above 0");
         *(double *)row->target = number;
         return PARSED_RUN;
     case OPTION_DURATION:
-        if (!text_parse_duration(view_of(value), &integer))
+        if (!text_parse_duration(view_of(value), &span_ns))
             return wrong_value(parse, row, value, "a duration such as 10m, 24h or 7d");
-        *(int64_t *)row->target = integer;
+        *(int64_t *)row->target = span_ns;
         return PARSED_RUN;
     }
     return PARSED_WRONG;

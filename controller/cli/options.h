@@ -21,7 +21,6 @@ enum option_kind {
     OPTION_FLAG = 0,   /* bool: set to true */
     OPTION_TEXT,       /* const char *: borrowed from argv */
     OPTION_CHOICE,     /* const char *: one of choices */
-    OPTION_INT,        /* int64_t, >= 0 */
     OPTION_NUMBER,     /* double, > 0 */
     OPTION_DURATION    /* int64_t nanoseconds: "10m" */
 };
