@@ -268,7 +268,8 @@ void yaml_parse(struct view text, struct yaml_document *ret_document, struct fin
         return;
     }
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text.bytes, text.length);
+    const char *bytes = text.length > 0 ? text.bytes : ""; /* libyaml asserts on NULL, an empty view's pointer */
+    yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, text.length);
     parse_events(&builder, &parser, text);
     yaml_parser_delete(&parser);
     if (builder.stopped)
