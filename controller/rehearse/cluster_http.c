@@ -132,6 +132,11 @@ static void get_operation(struct cluster_http *http, struct http_request *reques
         reply_operation(request, operation);
 }
 
+static void on_given_up(void *context)
+{
+    (void)context; /* nothing of ours hangs on a request that is never answered */
+}
+
 static void put_operation(struct cluster_http *http, struct http_request *request)
 {
     const char *id = http_request_path(request) + OPERATION_PREFIX;
@@ -149,10 +154,12 @@ static void put_operation(struct cluster_http *http, struct http_request *reques
         return;
     }
     keep_log(http);
-    if (http->lose_answers > 0)
+    if (http->lose_answers > 0) {
         http->lose_answers--; /* the client waits in vain */
-    else
+        http_request_on_close(request, on_given_up, NULL);
+    } else {
         reply_operation(request, operation);
+    }
 }
 
 static void get_world(struct cluster_http *http, struct http_request *request)
