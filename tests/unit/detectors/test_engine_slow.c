@@ -1,0 +1,321 @@
+/* Slowness end to end: who is named, why, at what cost, and who is not. */
+#include "tests/unit/detectors/feed.h"
+
+static bool names(const struct verdict *verdict, enum scope scope, const char *id)
+{
+    return verdict != NULL && verdict->scope == scope && strcmp(verdict->id, id) == 0;
+}
+
+TEST(a_clean_job_gets_no_verdict_in_a_thousand_steps)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 4);
+    feed_steps(&feed, 1000);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, 128, 4);
+    feed_steps(&feed, 100);
+    feed.slow[57] = 1.3;
+    feed_steps(&feed, 12);
+    verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "57"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_GPU);
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT_EQUAL(verdict->node_count, 1);
+    CU_ASSERT_STRING_EQUAL(verdict->nodes[0], "node14");
+    CU_ASSERT(verdict->since_step >= 98 && verdict->since_step <= 102);
+    CU_ASSERT_DOUBLE_EQUAL(verdict->slowdown, 1.3, 0.02);
+    CU_ASSERT_DOUBLE_EQUAL(verdict->gain, 150.0 / 720, 0.03);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_rank_that_was_slow_from_the_first_step_is_found)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 1);
+    feed.slow[9] = 1.2;
+    feed_steps(&feed, 60);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "9"));
+    feed_close(&feed);
+}
+
+TEST(four_stalling_ranks_of_a_node_are_one_tray_and_the_host)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 80);
+    for (int32_t r = 20; r < 24; r++)
+        feed.stall_ms[r] = 200;
+    feed_steps(&feed, 30);
+    verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_TRAY, "node5"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_HOST);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(one_rack_of_two_slow_is_that_rack)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 4);
+    feed_steps(&feed, 80);
+    for (int32_t r = 64; r < 128; r++)
+        feed.slow[r] = 1.15;
+    feed_steps(&feed, 40);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RACK, "rack1"));
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    feed_close(&feed);
+}
+
+TEST(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 4);
+    feed.send_compute = false;
+    feed_steps(&feed, 80);
+    feed.slow[30] = 1.4;
+    feed_steps(&feed, 30);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "30"));
+    feed_close(&feed);
+}
+
+TEST(a_fault_that_went_away_is_cleared)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 1);
+    feed_steps(&feed, 60);
+    feed.slow[3] = 1.5;
+    feed_steps(&feed, 30);
+    feed.slow[3] = 1;
+    feed_steps(&feed, 40);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_CLEAR), SCOPE_RANK, "3"));
+    feed_close(&feed);
+}
+
+TEST(spikes_of_changing_ranks_are_nobodys_fault)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 4);
+    for (int step = 0; step < 600; step++) {
+        int32_t rank = (int32_t)(test_random(&feed.random) % 128);
+        feed.stall_ms[rank] = 700;
+        feed_step(&feed);
+        feed.stall_ms[rank] = 0;
+    }
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 0);
+    feed_close(&feed);
+}
+
+TEST(a_rank_that_stalls_in_every_third_step_is_found_though_its_median_is_normal)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 60);
+    for (int step = 0; step < 120; step++) {
+        feed.stall_ms[77] = step % 3 == 0 ? 400 : 0;
+        feed_step(&feed);
+    }
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "77"));
+    feed_close(&feed);
+}
+
+TEST(duties_of_rank_0_are_told_once_and_never_accused)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 1);
+    feed.stall_ms[0] = 30;
+    feed_steps(&feed, 300);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 0);
+    CU_ASSERT(feed_count(&feed, VERDICT_INFO) <= 2);
+    feed_close(&feed);
+}
+
+TEST(full_memory_is_the_jobs_doing_first)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, 64, 1);
+    feed_steps(&feed, 60);
+    feed.mem[11] = 0.98;
+    feed.slow[11] = 1.15;
+    feed_steps(&feed, 40);
+    verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "11"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_MEMORY);
+    CU_ASSERT_FALSE(verdict->evict);
+    feed_close(&feed);
+}
+
+TEST(transfers_that_all_grow_are_a_regression_of_the_job_by_the_network)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, 64, 4);
+    feed_steps(&feed, 80);
+    feed.transfer_ms = 150;
+    feed_steps(&feed, 60);
+    verdict = feed_find(&feed, VERDICT_REGRESSION);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_JOB, "team/job"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_NETWORK);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 0);
+    feed_close(&feed);
+}
+
+TEST(a_short_spell_of_congestion_is_nothing)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 4);
+    for (int spell = 0; spell < 6; spell++) {
+        feed.transfer_ms = 60;
+        feed_steps(&feed, 60);
+        feed.transfer_ms = 200;
+        feed_steps(&feed, 10);
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(pauses_of_the_whole_job_are_nothing)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 4);
+    for (int step = 0; step < 400; step++) {
+        feed.pause_ms = step % 50 == 49 ? 20000 : 0;
+        feed_step(&feed);
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replaced)
+{
+    struct feed feed;
+
+    feed_open(&feed, 64, 1);
+    feed_steps(&feed, 60);
+    feed.slow[3] = 1.4;
+    feed_steps(&feed, 30);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    feed.step = 40;
+    feed.now_ns += INT64_C(60000000000);
+    feed_steps(&feed, 60);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_CLEAR), 0);
+
+    feed.slow[3] = 1;
+    feed.step = 40;
+    feed.now_ns += INT64_C(60000000000);
+    for (int32_t r = 0; r < 4; r++) {
+        struct sample hello = {.measurement = MEASUREMENT_HELLO, .rank = r, .host = view_of("spare0")};
+        feed_set(&hello, FIELD_GPU, r);
+        feed_set(&hello, FIELD_ATTEMPT, 2);
+        feed_send(&feed, &hello);
+    }
+    feed_steps(&feed, 60);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_CLEAR), SCOPE_RANK, "3"));
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    CU_ASSERT_STRING_EQUAL(engine_job(feed.engine)->trays[engine_job(feed.engine)->ranks[0].tray].node,
+                           "spare0");
+    CU_ASSERT_EQUAL(engine_progress(feed.engine).attempt, 2);
+    feed_close(&feed);
+}
+
+TEST(times_in_other_units_give_the_same_verdicts)
+{
+    /* Twice the base time, everything else equal: residuals are parts of the work. */
+    struct feed feed;
+    int64_t first_step;
+
+    feed_open(&feed, 64, 1);
+    feed_steps(&feed, 60);
+    feed.slow[8] = 1.25;
+    feed_steps(&feed, 20);
+    CU_ASSERT_FATAL(feed_find(&feed, VERDICT_SLOW) != NULL);
+    first_step = feed_find(&feed, VERDICT_SLOW)->step;
+    feed_close(&feed);
+
+    feed_open(&feed, 64, 1);
+    for (int32_t r = 0; r < 64; r++)
+        feed.slow[r] = 2;
+    feed.transfer_ms = 120;
+    feed_steps(&feed, 60);
+    feed.slow[8] = 2.5;
+    feed_steps(&feed, 20);
+    CU_ASSERT_FATAL(feed_find(&feed, VERDICT_SLOW) != NULL);
+    CU_ASSERT_EQUAL(feed_find(&feed, VERDICT_SLOW)->step, first_step);
+    feed_close(&feed);
+}
+
+TEST(switched_off_it_reads_everything_and_says_nothing)
+{
+    struct feed feed;
+    struct engine_params params = engine_params_default();
+
+    feed_open(&feed, 64, 1);
+    engine_free(feed.engine);
+    params.enabled = false;
+    feed.engine = engine_new(feed.job, &params);
+    feed_steps(&feed, 60);
+    feed.slow[3] = 2;
+    feed_steps(&feed, 40);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    CU_ASSERT_EQUAL(engine_counts(feed.engine).used, 64 * 100);
+    feed_close(&feed);
+}
+
+TEST(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much)
+{
+    struct feed feed;
+    struct engine_rank rank;
+
+    feed_open(&feed, 64, 1);
+    feed_steps(&feed, 10);
+    CU_ASSERT_STRING_EQUAL(engine_rank_get(feed.engine, 5).status, "not_enough_data");
+    feed_steps(&feed, 60);
+    CU_ASSERT_STRING_EQUAL(engine_rank_get(feed.engine, 5).status, "normal");
+    feed.slow[5] = 1.3;
+    feed_steps(&feed, 30);
+    rank = engine_rank_get(feed.engine, 5);
+    CU_ASSERT_STRING_EQUAL(rank.status, "abnormal");
+    CU_ASSERT_DOUBLE_EQUAL(rank.slow_ratio, 1.3, 0.03);
+    CU_ASSERT_DOUBLE_EQUAL(rank.suspicion, 1, 0.01);
+    CU_ASSERT_STRING_EQUAL(engine_rank_get(feed.engine, 6).status, "normal");
+    feed_close(&feed);
+}
+
+TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
+      T(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset),
+      T(a_rank_that_was_slow_from_the_first_step_is_found),
+      T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host), T(one_rack_of_two_slow_is_that_rack),
+      T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
+      T(a_fault_that_went_away_is_cleared), T(spikes_of_changing_ranks_are_nobodys_fault),
+      T(a_rank_that_stalls_in_every_third_step_is_found_though_its_median_is_normal),
+      T(duties_of_rank_0_are_told_once_and_never_accused), T(full_memory_is_the_jobs_doing_first),
+      T(transfers_that_all_grow_are_a_regression_of_the_job_by_the_network),
+      T(a_short_spell_of_congestion_is_nothing), T(pauses_of_the_whole_job_are_nothing),
+      T(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replaced),
+      T(times_in_other_units_give_the_same_verdicts), T(switched_off_it_reads_everything_and_says_nothing),
+      T(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much))

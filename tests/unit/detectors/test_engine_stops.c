@@ -1,0 +1,310 @@
+/* Stops, events and numbers end to end. */
+#include "tests/unit/detectors/feed.h"
+
+enum { RANKS = 128 };
+
+static bool names(const struct verdict *verdict, enum scope scope, const char *id)
+{
+    return verdict != NULL && verdict->scope == scope && strcmp(verdict->id, id) == 0;
+}
+
+static void open_running(struct feed *feed)
+{
+    feed_open(feed, RANKS, 4);
+    feed_steps(feed, 60);
+}
+
+TEST(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    for (int32_t r = 8; r < 12; r++)
+        silent[r] = true;
+    feed_stuck(&feed, 120, silent, computing);
+    verdict = feed_find(&feed, VERDICT_CRASH);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_TRAY, "node2"));
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT_EQUAL(verdict->rank_count, 4);
+    CU_ASSERT_EQUAL(verdict->victim_count, RANKS - 4);
+    CU_ASSERT_EQUAL(verdict->step, 59);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_rack_that_falls_silent_is_one_crash_of_the_rack)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+
+    open_running(&feed);
+    for (int32_t r = 64; r < 128; r++)
+        silent[r] = true;
+    feed_stuck(&feed, 180, silent, computing);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_CRASH), SCOPE_RACK, "rack1"));
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_rank_that_computes_for_ever_hangs_the_job_and_is_not_to_be_replaced)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    for (int32_t r = 40; r < 44; r++) /* its tensor group waits inside compute */
+        computing[r] = true;
+    feed_stuck(&feed, 280, silent, computing);
+    verdict = feed_find(&feed, VERDICT_HANG);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_TRAY, "node10"));
+    CU_ASSERT_FALSE(verdict->evict);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_hang_is_told_within_five_minutes_of_the_last_step)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    int64_t last_ns;
+
+    open_running(&feed);
+    last_ns = feed.now_ns;
+    computing[3] = true;
+    feed_stuck(&feed, 600, silent, computing);
+    CU_ASSERT_FATAL(names(feed_find(&feed, VERDICT_HANG), SCOPE_RANK, "3"));
+    CU_ASSERT(feed_find(&feed, VERDICT_HANG)->time_ns - last_ns <= INT64_C(300000000000));
+    feed_close(&feed);
+}
+
+TEST(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    for (int s = 0; s < 900; s += 10) {
+        feed.now_ns += INT64_C(10000000000);
+        for (int32_t r = 0; r < RANKS; r++)
+            feed_beat(&feed, r, s < 450 ? "checkpoint" : "eval");
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(silence_after_the_job_has_finished_is_right)
+{
+    struct feed feed;
+    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .kind = view_of("finished")};
+
+    open_running(&feed);
+    feed_send(&feed, &mark);
+    engine_advance(feed.engine, feed.now_ns + INT64_C(3600000000000));
+    feed_take(&feed);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    CU_ASSERT_STRING_EQUAL(engine_progress(feed.engine).phase, "finished");
+    feed_close(&feed);
+}
+
+TEST(when_everything_falls_silent_no_rank_is_singled_out)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    for (int s = 0; s < 400; s++)
+        engine_advance(feed.engine, feed.now_ns + s * INT64_C(1000000000));
+    feed_take(&feed);
+    verdict = feed_find(&feed, VERDICT_HANG);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_JOB, "team/job"));
+    CU_ASSERT_FALSE(verdict->evict);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    feed_event(&feed, "xid", "node6", "2", 79);
+    feed_event(&feed, "xid", "node6", "2", 45);
+    silent[26] = true;
+    feed_stuck(&feed, 200, silent, computing);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "26"));
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(an_accused_rank_that_goes_on_is_not_to_be_replaced)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    feed_event(&feed, "xid", "node6", "2", 79);
+    feed_steps(&feed, 40);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "26"));
+    CU_ASSERT_FALSE(verdict->evict);
+    feed_close(&feed);
+}
+
+TEST(application_xids_and_bare_nvlink_codes_are_no_faults)
+{
+    static const double CODES[] = {13, 31, 43, 45, 145, 149};
+    struct feed feed;
+
+    open_running(&feed);
+    for (size_t i = 0; i < sizeof CODES / sizeof CODES[0]; i++) {
+        feed_event(&feed, "xid", "node3", "1", CODES[i]);
+        feed_steps(&feed, 30);
+    }
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_FAULT), 0);
+    feed_close(&feed);
+}
+
+TEST(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    struct sample event = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .rack = view_of("rack0"),
+                           .kind = view_of("nvlink_domain_down")};
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    feed_send(&feed, &event);
+    for (int32_t r = 0; r < 64; r++) {
+        char host[32];
+        (void)snprintf(host, sizeof host, "node%d", (int)(r / 4));
+        feed_event(&feed, "xid", host, "0", 74);
+        silent[r] = true;
+    }
+    feed_stuck(&feed, 280, silent, computing);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RACK, "rack0"));
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT_EQUAL(verdict->node_count, 16);
+    CU_ASSERT_EQUAL(verdict->victim_count, 64);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_node_not_ready_while_steps_go_on_is_nothing)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    feed_event(&feed, "node_not_ready", "node3", "", -1);
+    feed_steps(&feed, 200);
+    feed_event(&feed, "node_ready", "node3", "", -1);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(a_switch_tray_leaves_its_trays_in_the_job)
+{
+    struct feed feed;
+    struct sample event = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .rack = view_of("rack1"),
+                           .kind = view_of("nvswitch_tray_fault")};
+
+    open_running(&feed);
+    feed_set(&event, FIELD_TRAY, 7);
+    feed_send(&feed, &event);
+    CU_ASSERT_FATAL(names(feed_find(&feed, VERDICT_FAULT), SCOPE_SWITCH_TRAY, "rack1:7"));
+    CU_ASSERT_EQUAL(feed.verdicts[0].node_count, 0);
+    CU_ASSERT_FALSE(feed.verdicts[0].evict);
+    feed_close(&feed);
+}
+
+TEST(gradients_that_are_no_numbers_are_numeric_at_once)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    feed.nan_grad = true;
+    feed_steps(&feed, 2);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_NUMERIC), SCOPE_JOB, "team/job"));
+    feed_steps(&feed, 50);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_NUMERIC), 1);
+    feed_close(&feed);
+}
+
+TEST(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    feed.loss = 4.2;
+    feed_steps(&feed, 5);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_NUMERIC), 1);
+    feed.loss = 3;
+    feed_steps(&feed, 20);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_CLEAR), 1);
+    feed_close(&feed);
+}
+
+TEST(one_high_loss_is_nothing)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    feed.loss = 9;
+    feed_step(&feed);
+    feed.loss = 3;
+    feed_steps(&feed, 40);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(a_clock_an_hour_ahead_does_not_move_time_alone)
+{
+    struct feed feed;
+    struct sample beat = {.measurement = MEASUREMENT_BEAT, .rank = 5, .phase = view_of("compute")};
+
+    open_running(&feed);
+    beat.time_ns = feed.now_ns + INT64_C(3600000000000);
+    engine_feed(feed.engine, &beat);
+    feed_steps(&feed, 100);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
+TEST(foreign_ranks_and_hosts_are_counted_and_left_out)
+{
+    struct feed feed;
+    struct sample sample = {.measurement = MEASUREMENT_STEP, .rank = RANKS};
+
+    open_running(&feed);
+    feed_set(&sample, FIELD_STEP, 60);
+    feed_set(&sample, FIELD_STEP_MS, 600);
+    feed_send(&feed, &sample);
+    sample.rank = 3;
+    sample.host = view_of("node9");
+    feed_send(&feed, &sample);
+    CU_ASSERT_EQUAL(engine_counts(feed.engine).wrong_rank, 1);
+    CU_ASSERT_EQUAL(engine_counts(feed.engine).wrong_host, 1);
+    CU_ASSERT_EQUAL(engine_counts(feed.engine).used, 60 * RANKS);
+    feed_close(&feed);
+}
+
+TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
+      T(a_rack_that_falls_silent_is_one_crash_of_the_rack),
+      T(a_rank_that_computes_for_ever_hangs_the_job_and_is_not_to_be_replaced),
+      T(a_hang_is_told_within_five_minutes_of_the_last_step),
+      T(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang),
+      T(silence_after_the_job_has_finished_is_right), T(when_everything_falls_silent_no_rank_is_singled_out),
+      T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
+      T(an_accused_rank_that_goes_on_is_not_to_be_replaced),
+      T(application_xids_and_bare_nvlink_codes_are_no_faults),
+      T(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack),
+      T(a_node_not_ready_while_steps_go_on_is_nothing), T(a_switch_tray_leaves_its_trays_in_the_job),
+      T(gradients_that_are_no_numbers_are_numeric_at_once),
+      T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back), T(one_high_loss_is_nothing),
+      T(a_clock_an_hour_ahead_does_not_move_time_alone), T(foreign_ranks_and_hosts_are_counted_and_left_out))
