@@ -1,5 +1,6 @@
-/* Routes of the main listeners: who may call what, and which HTTP code an outcome has. A command from a web page
- * is refused: a browser on the host of broomd would carry the rights of loopback into any site's scripts.
+/* Routes of the main listeners: who may call what, and which HTTP code an outcome has. A command
+ * from a web page is refused: a browser on the host of broomd would carry the rights of loopback
+ * into any site's scripts.
  */
 #include "controller/admin/api.h"
 
@@ -16,10 +17,10 @@ static const char JSON_TYPE[] = "application/json";
 
 struct pending {
     struct api *api;
-    struct http_request *request;  /* NULL once its client has left */
+    struct http_request *request; /* NULL once its client has left */
     struct pending *next;
     bool is_query;
-    struct api_query query;        /* its strings are owned */
+    struct api_query query; /* its strings are owned */
 };
 
 struct api {
@@ -33,17 +34,17 @@ struct call {
     struct api *api;
     struct http_request *request;
     const struct route *route;
-    char *name;                    /* the path's variable part, or NULL */
+    char *name; /* the path's variable part, or NULL */
     const struct identity *identity;
 };
 
 struct route {
     enum http_method method;
-    const char *before;            /* path up to its variable part */
-    const char *after;             /* path behind it; NULL: no variable part */
+    const char *before; /* path up to its variable part */
+    const char *after;  /* path behind it; NULL: no variable part */
     enum permission permission;
     void (*run)(struct call *call);
-    int detail;                    /* which command_verb or api_read */
+    int detail; /* which command_verb or api_read */
 };
 
 static void run_page(struct call *call);
@@ -58,7 +59,7 @@ static void run_read(struct call *call);
 static void run_command(struct call *call);
 
 #define INCIDENT "/api/v1/incidents/"
-#define JOB "/api/v1/jobs/"
+#define JOB      "/api/v1/jobs/"
 
 /* clang-format off */
 /* First match wins; job names hold '/', so longer endings stand first. */
@@ -166,13 +167,14 @@ static void reply_json(struct api *api, struct http_request *request, int code, 
     http_reply(request, code, JSON_TYPE, json);
 }
 
-static void reply_text(struct api *api, struct http_request *request, int code, const struct text *json)
+static void reply_text(struct api *api, struct http_request *request, int code,
+                       const struct text *json)
 {
     reply_json(api, request, code, (struct view){json->bytes, json->length});
 }
 
-static void reply_error(struct api *api, struct http_request *request, enum status status, int retry_after_s,
-                        const char *message)
+static void reply_error(struct api *api, struct http_request *request, enum status status,
+                        int retry_after_s, const char *message)
 {
     AUTO_TEXT json = {0};
     struct json_writer writer = json_writer(&json);
@@ -203,7 +205,8 @@ static void client_left(void *context)
 static struct pending *pending_new(struct call *call)
 {
     struct pending *pending = xcalloc(1, sizeof *pending);
-    *pending = (struct pending){.api = call->api, .request = call->request, .next = call->api->pending};
+    *pending = (struct pending){
+        .api = call->api, .request = call->request, .next = call->api->pending};
     call->api->pending = pending;
     http_request_on_close(call->request, client_left, pending);
     return pending;
@@ -218,9 +221,11 @@ static struct pending *pending_new_query(struct call *call, const struct api_que
 {
     struct pending *pending = pending_new(call);
     pending->is_query = true;
-    pending->query = (struct api_query){.read = query->read, .since_ns = query->since_ns,
+    pending->query = (struct api_query){.read = query->read,
+                                        .since_ns = query->since_ns,
                                         .incident_ref = copy_or_null(query->incident_ref),
-                                        .status = copy_or_null(query->status), .job = copy_or_null(query->job)};
+                                        .status = copy_or_null(query->status),
+                                        .job = copy_or_null(query->job)};
     return pending;
 }
 
@@ -276,7 +281,8 @@ static bool reply_from_memory(struct pending *pending, struct http_request *requ
     return true;
 }
 
-static void reply_answer(struct pending *pending, struct http_request *request, const struct api_answer *answer)
+static void reply_answer(struct pending *pending, struct http_request *request,
+                         const struct api_answer *answer)
 {
     struct api *api = pending->api;
     if (answer->status == ERR_UNREACHABLE && reply_from_memory(pending, request))
@@ -285,7 +291,8 @@ static void reply_answer(struct pending *pending, struct http_request *request, 
         reply_error(api, request, answer->status, 0,
                     answer->reason != NULL ? answer->reason : status_name(answer->status));
     else if (is_nothing(answer->json))
-        reply_error(api, request, ERR_NOT_FOUND, 0, "no such incident; 'broom incidents' lists them");
+        reply_error(api, request, ERR_NOT_FOUND, 0,
+                    "no such incident; 'broom incidents' lists them");
     else
         reply_found(api, request, answer->json);
 }
@@ -351,8 +358,8 @@ static void run_ranks(struct call *call)
     const struct api_backend *backend = &call->api->backend;
     const char *slow = http_request_query(call->request, "slow");
     bool slow_only = slow != NULL && strcmp(slow, "0") != 0;
-    reply_written(call, backend->ranks(backend->self, call->name, slow_only, &writer, &error), &json,
-                  &error);
+    reply_written(call, backend->ranks(backend->self, call->name, slow_only, &writer, &error),
+                  &json, &error);
 }
 
 /* "24h" before now, or a UTC time. */
@@ -377,7 +384,8 @@ static void run_incidents(struct call *call)
     const char *since = http_request_query(call->request, "since");
     enum incident_status status;
     if (since != NULL && !parse_since(call, since, &query.since_ns)) {
-        reply_bad(call, "since= takes a duration such as 24h, or a time such as 2026-05-28T20:29:02Z");
+        reply_bad(call,
+                  "since= takes a duration such as 24h, or a time such as 2026-05-28T20:29:02Z");
         return;
     }
     if (query.status != NULL && !incident_status_parse(query.status, &status)) {
@@ -409,7 +417,8 @@ static void run_read(struct call *call)
 {
     if (!check_ref(call))
         return;
-    struct api_query query = {.read = (enum api_read)call->route->detail, .incident_ref = call->name};
+    struct api_query query = {.read = (enum api_read)call->route->detail,
+                              .incident_ref = call->name};
     const struct api_backend *backend = &call->api->backend;
     backend->query(backend->self, &query, answer_came, pending_new_query(call, &query));
 }
@@ -421,7 +430,7 @@ static bool parse_precision(const char *text, enum api_precision *ret_precision)
     static const struct {
         const char *name;
         enum api_precision precision;
-    } names[] = {{"ns", API_PRECISION_NS}, {"n", API_PRECISION_NS}, {"us", API_PRECISION_US},
+    } names[] = {{"ns", API_PRECISION_NS}, {"n", API_PRECISION_NS},  {"us", API_PRECISION_US},
                  {"u", API_PRECISION_US},  {"ms", API_PRECISION_MS}, {"s", API_PRECISION_S}};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (strcmp(text, names[i].name) == 0) {
@@ -490,11 +499,13 @@ static void run_put_job(struct call *call)
     bool created = false;
     const struct api_backend *backend = &call->api->backend;
     if (!auth_allows(call->identity, PERMISSION_INGEST, call->name)) {
-        reply_error(call->api, call->request, ERR_DENIED, 0, "this identity speaks for another job");
+        reply_error(call->api, call->request, ERR_DENIED, 0,
+                    "this identity speaks for another job");
         return;
     }
-    enum status status = backend->put_job(backend->self, call->name, http_request_body(call->request),
-                                          call->identity, &created, &error);
+    enum status status = backend->put_job(backend->self, call->name,
+                                          http_request_body(call->request), call->identity,
+                                          &created, &error);
     if (status != OK) {
         reply_error(call->api, call->request, status, 0, error.message);
         return;
@@ -512,8 +523,11 @@ static void run_put_job(struct call *call)
 
 static size_t utf8_length(const unsigned char *c)
 {
-    size_t more = *c < 0x80 ? 0 : *c >= 0xc2 && *c < 0xe0 ? 1 : *c >= 0xe0 && *c < 0xf0 ? 2
-                  : *c >= 0xf0 && *c < 0xf5 ? 3 : 9;
+    size_t more = *c < 0x80                 ? 0
+                  : *c >= 0xc2 && *c < 0xe0 ? 1
+                  : *c >= 0xe0 && *c < 0xf0 ? 2
+                  : *c >= 0xf0 && *c < 0xf5 ? 3
+                                            : 9;
     for (size_t i = 1; i <= more; i++)
         if (more == 9 || (c[i] & 0xc0) != 0x80)
             return 0;
@@ -522,7 +536,8 @@ static size_t utf8_length(const unsigned char *c)
     return overlong || beyond ? 0 : more + 1;
 }
 
-/* Text that people will read in a terminal, a page and a database: UTF-8, control bytes become blanks. */
+/* Text that people will read in a terminal, a page and a database: UTF-8, control bytes become
+ * blanks. */
 static bool clean_text(char *text)
 {
     unsigned char *c = (unsigned char *)text;
@@ -575,8 +590,8 @@ static void run_command(struct call *call)
         reply_bad(call, mistake);
         return;
     }
-    struct api_command command = {.verb = verb, .incident_ref = call->name, .text = text,
-                                  .identity = call->identity};
+    struct api_command command = {
+        .verb = verb, .incident_ref = call->name, .text = text, .identity = call->identity};
     const struct api_backend *backend = &call->api->backend;
     backend->command(backend->self, &command, answer_came, pending_new(call));
 }
@@ -609,11 +624,13 @@ static enum http_method plain_method(enum http_method method)
 static bool from_web_page(const struct http_request *request)
 {
     const char *site = http_request_header(request, "Sec-Fetch-Site");
-    return http_request_header(request, "Origin") != NULL || (site != NULL && strcmp(site, "none") != 0);
+    return http_request_header(request, "Origin") != NULL ||
+           (site != NULL && strcmp(site, "none") != 0);
 }
 
-/* A name that somebody else's DNS points at 127.0.0.1 would make their page and our API one origin. On loopback,
- * where nobody has to prove anything to look, only names that cannot be pointed elsewhere are taken. */
+/* A name that somebody else's DNS points at 127.0.0.1 would make their page and our API one origin.
+ * On loopback, where nobody has to prove anything to look, only names that cannot be pointed
+ * elsewhere are taken. */
 static bool from_foreign_name(const struct http_request *request)
 {
     const struct http_peer *peer = http_request_peer(request);
@@ -640,7 +657,8 @@ static bool check_caller(struct call *call, struct identity *ret_identity)
                     "on loopback call this server localhost or 127.0.0.1, or send a token");
         return false;
     }
-    enum status status = auth_check(call->api->auth, call->request, permission, ret_identity, &error);
+    enum status status = auth_check(call->api->auth, call->request, permission, ret_identity,
+                                    &error);
     if (status == OK)
         return true;
     if (ret_identity->name[0] == '\0') {
@@ -653,11 +671,13 @@ static bool check_caller(struct call *call, struct identity *ret_identity)
     return false;
 }
 
-static void reply_no_route(struct api *api, struct http_request *request, const struct text *allowed)
+static void reply_no_route(struct api *api, struct http_request *request,
+                           const struct text *allowed)
 {
     count_code(api, 404);
     if (allowed->length == 0) {
-        http_reply_error(request, 404, "no such path '%s'; the page is at /, the API under /api/v1/",
+        http_reply_error(request, 404,
+                         "no such path '%s'; the page is at /, the API under /api/v1/",
                          http_request_path(request));
         return;
     }
@@ -667,9 +687,11 @@ static void reply_no_route(struct api *api, struct http_request *request, const 
 
 static const char *method_name(enum http_method method)
 {
-    static const char *const names[HTTP_METHOD_COUNT] = {
-        [HTTP_GET] = "GET", [HTTP_HEAD] = "HEAD", [HTTP_POST] = "POST",
-        [HTTP_PUT] = "PUT", [HTTP_DELETE] = "DELETE"};
+    static const char *const names[HTTP_METHOD_COUNT] = {[HTTP_GET] = "GET",
+                                                         [HTTP_HEAD] = "HEAD",
+                                                         [HTTP_POST] = "POST",
+                                                         [HTTP_PUT] = "PUT",
+                                                         [HTTP_DELETE] = "DELETE"};
     return names[method];
 }
 
@@ -683,7 +705,8 @@ void api_route(void *context, struct http_request *request)
         if (!route_matches(&routes[i], http_request_path(request), &name))
             continue;
         if (routes[i].method != plain_method(http_request_method(request))) {
-            text_addf(&allowed, "%s%s", allowed.length > 0 ? ", " : "", method_name(routes[i].method));
+            text_addf(&allowed, "%s%s", allowed.length > 0 ? ", " : "",
+                      method_name(routes[i].method));
             continue;
         }
         struct identity identity = {0};

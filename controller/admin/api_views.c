@@ -63,10 +63,10 @@ void api_view_job_row(struct json_writer *writer, const struct engine *engine)
 /* What the ranks of one tray say together. */
 struct tray_view {
     int32_t ranks;
-    int32_t *rank;             /* borrowed slice of the job's ranks sorted by tray */
-    double slow_ratio;         /* of its slowest rank; NAN unknown */
+    int32_t *rank;     /* borrowed slice of the job's ranks sorted by tray */
+    double slow_ratio; /* of its slowest rank; NAN unknown */
     double suspicion;
-    int64_t seen_ns;           /* of the rank that is silent the longest */
+    int64_t seen_ns; /* of the rank that is silent the longest */
     bool abnormal, watch;
 };
 
@@ -78,8 +78,8 @@ static const struct world_node *find_node(const struct world *world, const char 
     return NULL;
 }
 
-static const char *tray_state(const struct tray_view *tray, const struct world_node *node, int64_t now_ns,
-                              int64_t silent_ns)
+static const char *tray_state(const struct tray_view *tray, const struct world_node *node,
+                              int64_t now_ns, int64_t silent_ns)
 {
     bool cordoned = node != NULL && node->cordoned;
     if (tray->ranks == 0)
@@ -97,7 +97,8 @@ static const char *tray_state(const struct tray_view *tray, const struct world_n
 
 static struct tray_view look_at_tray(const struct engine *engine, int32_t *ranks, int32_t count)
 {
-    struct tray_view view = {.ranks = count, .rank = ranks, .slow_ratio = NAN, .seen_ns = INT64_MAX};
+    struct tray_view view = {
+        .ranks = count, .rank = ranks, .slow_ratio = NAN, .seen_ns = INT64_MAX};
     for (int32_t i = 0; i < count; i++) {
         struct engine_rank rank = engine_rank_get(engine, ranks[i]);
         view.slow_ratio = fmax(view.slow_ratio, rank.slow_ratio); /* fmax leaves a NAN out */
@@ -146,7 +147,8 @@ static void write_tray(struct json_writer *writer, const char *name, const struc
     json_put_rounded(writer, "slow_ratio", tray->slow_ratio, DIGITS);
     json_put_rounded(writer, "suspicion", tray->suspicion, DIGITS);
     json_put_time(writer, "seen", tray->ranks > 0 ? tray->seen_ns : 0);
-    json_put_string(writer, "cordoned_by", node != NULL && node->cordoned ? node->cordoned_by : NULL);
+    json_put_string(writer, "cordoned_by",
+                    node != NULL && node->cordoned ? node->cordoned_by : NULL);
     json_put_string(writer, "promised_to", node != NULL ? node->promised_to : NULL);
     json_close(writer);
 }
@@ -186,7 +188,8 @@ static bool has_rackless_trays(const struct job *job)
     return false;
 }
 
-static void write_rack(const struct rack_walk *walk, int32_t rack, const char *name, const char *domain)
+static void write_rack(const struct rack_walk *walk, int32_t rack, const char *name,
+                       const char *domain)
 {
     json_open_object(walk->writer);
     json_put_string(walk->writer, "rack", name);
@@ -196,8 +199,8 @@ static void write_rack(const struct rack_walk *walk, int32_t rack, const char *n
     json_close(walk->writer);
 }
 
-void api_view_job(struct json_writer *writer, const struct engine *engine, const struct world *world,
-                  int64_t now_ns, int64_t silent_ns)
+void api_view_job(struct json_writer *writer, const struct engine *engine,
+                  const struct world *world, int64_t now_ns, int64_t silent_ns)
 {
     const struct job *job = engine_job(engine);
     struct rack_walk walk = {writer, engine, world, group_by_tray(job), now_ns, silent_ns};
@@ -239,7 +242,8 @@ static int by_suspicion(const void *a, const void *b)
     return (left->rank > right->rank) - (left->rank < right->rank);
 }
 
-static void write_rank(struct json_writer *writer, const struct job *job, const struct rank_row *row)
+static void write_rank(struct json_writer *writer, const struct job *job,
+                       const struct rank_row *row)
 {
     const struct job_rank *place = &job->ranks[row->rank];
     const struct job_tray *tray = place->tray != JOB_NONE ? &job->trays[place->tray] : NULL;
@@ -294,13 +298,14 @@ static bool is_asked_for(const struct incident *incident, const struct api_query
     bool is_going_on = incident->status == INCIDENT_OPEN || incident->status == INCIDENT_MITIGATED;
     bool is_recent = times->detected_ns >= query->since_ns || times->closed_ns >= query->since_ns;
     return (is_going_on || is_recent) &&
-           (query->status == NULL || strcmp(query->status, incident_status_name(incident->status)) == 0) &&
+           (query->status == NULL ||
+            strcmp(query->status, incident_status_name(incident->status)) == 0) &&
            (query->job == NULL || strcmp(query->job, incident->job) == 0);
 }
 
 /* The core keeps incidents in order of their numbers; people want the newest first. */
-static void recall_list(const struct remediation *core, const struct api_query *query, int64_t now_ns,
-                        struct json_writer *writer)
+static void recall_list(const struct remediation *core, const struct api_query *query,
+                        int64_t now_ns, struct json_writer *writer)
 {
     json_open_object(writer);
     json_put_bool(writer, "from_memory", true);

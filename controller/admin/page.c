@@ -1,5 +1,5 @@
-/* The page, and a policy that lets a browser run its own script and nothing else. The policy names the script and
- * the style sheet by their SHA-256, found at the first request.
+/* The page, and a policy that lets a browser run its own script and nothing else. The policy names
+ * the script and the style sheet by their SHA-256, found at the first request.
  */
 #include "controller/admin/page.h"
 
@@ -39,7 +39,8 @@ static void add_hash(struct text *out, const char *open, const char *close)
     const char *start = memmem(html.bytes, html.length, open, strlen(open));
     assert(start != NULL);
     start += strlen(open);
-    const char *end = memmem(start, html.length - (size_t)(start - html.bytes), close, strlen(close));
+    const char *end = memmem(start, html.length - (size_t)(start - html.bytes), close,
+                             strlen(close));
     assert(end != NULL);
     char hex[DIGEST_HEX_BYTES] = "";
     unsigned char digest[DIGEST_BYTES] = {0};
@@ -60,7 +61,8 @@ const char *page_content_security_policy(void)
     static char policy[512]; /* made once: the document never changes */
     if (policy[0] == '\0') {
         AUTO_TEXT out = {0};
-        text_add(&out, "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        text_add(&out, "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                       "form-action 'none'; "
                        "frame-ancestors 'none'; script-src ");
         add_hash(&out, "<script>", "</script>");
         text_add(&out, "; style-src ");

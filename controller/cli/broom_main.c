@@ -3,9 +3,9 @@
 
 #include "controller/base/mem.h"
 #include "controller/cli/cmd_detect.h"
+#include "controller/cli/cmd_replay.h"
 #include "controller/cli/commands.h"
 #include "controller/rehearse/cmd_rehearse.h"
-#include "controller/cli/cmd_replay.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct command {
     const char *name;
     const char *summary;
     int (*run)(struct cli *cli, int argc, char **argv);
-    int (*run_alone)(int argc, char **argv);  /* commands that own their streams */
+    int (*run_alone)(int argc, char **argv); /* commands that own their streams */
 };
 
 /* A row without a function is a heading of the help. */
@@ -42,8 +42,10 @@ static const struct command commands[] = {
 
 static void print_help(FILE *out)
 {
-    fputs("broom: the command line of broomd, which finds slow and lost ranks, trays and racks of training\n"
-          "jobs and puts the jobs back to work.\n\nUsage: broom COMMAND [arguments] [options]\n", out);
+    fputs("broom: the command line of broomd, which finds slow and lost ranks, trays and racks of "
+          "training\n"
+          "jobs and puts the jobs back to work.\n\nUsage: broom COMMAND [arguments] [options]\n",
+          out);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (commands[i].name == NULL)
             fprintf(out, "\n%s\n", commands[i].summary);
@@ -52,12 +54,16 @@ static void print_help(FILE *out)
     }
     fputs("\nWhen paged\n"
           "  broom incidents                        what is open\n"
-          "  broom incidents show INC-3             what happened, what the robot did, what it waits for\n"
+          "  broom incidents show INC-3             what happened, what the robot did, what it "
+          "waits for\n"
           "  broom abort INC-3 --reason 'why'       stop the robot on that incident\n"
           "  broom pause --reason 'why'             stop the robot everywhere\n"
-          "\n'broom help COMMAND' explains a command. Data goes to stdout, words to stderr; times are UTC.\n"
-          "Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 not found, 5 not allowed, 6 unreachable,\n"
-          "7 refused by a guard, 8 wait timed out, 130 interrupted.\n", out);
+          "\n'broom help COMMAND' explains a command. Data goes to stdout, words to stderr; times "
+          "are UTC.\n"
+          "Exit codes: 0 done, 1 failed, 2 usage, 3 findings, 4 not found, 5 not allowed, 6 "
+          "unreachable,\n"
+          "7 refused by a guard, 8 wait timed out, 130 interrupted.\n",
+          out);
 }
 
 static const struct command *find_command(const char *name)
@@ -127,8 +133,8 @@ static int run_help(struct cli *cli, int argc, char **argv)
     return run_command(cli, command, argc, words);
 }
 
-/* Options of every command may stand before it: they are moved behind it. Returns how many words they
- * take, 0 when argv[1] is none of them. */
+/* Options of every command may stand before it: they are moved behind it. Returns how many words
+ * they take, 0 when argv[1] is none of them. */
 static int leading_options(int argc, char **argv)
 {
     struct cli_common common;
@@ -155,7 +161,8 @@ static int leading_options(int argc, char **argv)
     return next - 1 < argc ? next - 1 : argc - 1;
 }
 
-static int run_moved(struct cli *cli, const struct command *command, int argc, char **argv, int leading)
+static int run_moved(struct cli *cli, const struct command *command, int argc, char **argv,
+                     int leading)
 {
     AUTO_FREE char **words = xcalloc((size_t)argc, sizeof *words);
     words[0] = argv[leading + 1];
@@ -166,7 +173,8 @@ static int run_moved(struct cli *cli, const struct command *command, int argc, c
         options++;
     memcpy(words + 1, rest, (size_t)options * sizeof *words);
     memcpy(words + 1 + options, argv + 1, (size_t)leading * sizeof *words);
-    memcpy(words + 1 + options + leading, rest + options, (size_t)(rest_count - options) * sizeof *words);
+    memcpy(words + 1 + options + leading, rest + options,
+           (size_t)(rest_count - options) * sizeof *words);
     return run_command(cli, command, argc - 1, words);
 }
 

@@ -2,6 +2,6 @@
 #ifndef BROOM_CLI_BROOM_MAIN_H
 #define BROOM_CLI_BROOM_MAIN_H
 
-int broom_main(int argc, char **argv);  /* returns the exit code */
+int broom_main(int argc, char **argv); /* returns the exit code */
 
 #endif

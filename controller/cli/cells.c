@@ -22,8 +22,10 @@ bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char
         digits += 4;
     int64_t number;
     if (!text_parse_int(view_of(digits), &number) || number < 1) {
-        fprintf(cli->err, "broom %s: '%s' is no incident: give its reference, such as INC-3 "
-                "('broom incidents' lists them)\n", command, given);
+        fprintf(cli->err,
+                "broom %s: '%s' is no incident: give its reference, such as INC-3 "
+                "('broom incidents' lists them)\n",
+                command, given);
         return false;
     }
     snprintf(ret_ref, 32, "INC-%lld", (long long)number);

@@ -8,21 +8,21 @@
 #include "controller/cli/options.h"
 
 struct cli_common {
-    const char *server;       /* as given, or NULL: BROOM_SERVER, then the defaults */
+    const char *server; /* as given, or NULL: BROOM_SERVER, then the defaults */
     const char *token_file;
     const char *ca_file;
     const char *certificate_file;
     const char *key_file;
-    const char *output;       /* table, wide, json, csv */
+    const char *output; /* table, wide, json, csv */
     bool no_headers;
     bool no_colour;
 };
 
 struct cli_request {
-    const char *method;       /* "GET", "POST" */
-    const char *path;         /* "/api/v1/status", percent-encoded */
-    const char *body;         /* JSON or NULL */
-    int timeout_ms;           /* 0: 30 s */
+    const char *method; /* "GET", "POST" */
+    const char *path;   /* "/api/v1/status", percent-encoded */
+    const char *body;   /* JSON or NULL */
+    int timeout_ms;     /* 0: 30 s */
     const struct cli_common *common;
 };
 
@@ -31,9 +31,9 @@ typedef enum status cli_fetch_fn(void *context, const struct cli_request *reques
                                  char **ret_body, struct error *reterr);
 
 struct cli {
-    FILE *out;                /* data */
-    FILE *err;                /* words */
-    bool colour;              /* out is a terminal that wants it */
+    FILE *out;   /* data */
+    FILE *err;   /* words */
+    bool colour; /* out is a terminal that wants it */
     cli_fetch_fn *fetch;
     void *fetch_context;
 };
@@ -41,21 +41,25 @@ struct cli {
 /* stdout, stderr and HTTP. */
 struct cli cli_default(void);
 
-/* Runs `broom` with argv[0] the program: the dispatcher behind broom_main. Returns the exit code. */
+/* Runs `broom` with argv[0] the program: the dispatcher behind broom_main. Returns the exit code.
+ */
 int cli_run(struct cli *cli, int argc, char **argv);
 
 enum { CLI_COMMON_ROWS = 8 };
 /* Fills rows with the options of every command that asks the server; common gets their defaults. */
-struct option_table cli_common_options(struct cli_common *common, struct option_row rows[CLI_COMMON_ROWS]);
+struct option_table cli_common_options(struct cli_common *common,
+                                       struct option_row rows[CLI_COMMON_ROWS]);
 
-/* Asks and parses. EXIT_DONE: *ret_root is the answer (caller frees). Otherwise what went wrong and what
- * to do now stands on err, and the exit code says which kind. */
-int cli_get(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root);
+/* Asks and parses. EXIT_DONE: *ret_root is the answer (caller frees). Otherwise what went wrong and
+ * what to do now stands on err, and the exit code says which kind. */
+int cli_get(struct cli *cli, const struct cli_common *common, const char *path,
+            struct json **ret_root);
 int cli_send(struct cli *cli, const struct cli_common *common, const char *method, const char *path,
              const char *body, struct json **ret_root);
 
 /* As cli_get, for answers that take minutes to make and send: the samples of a large job. */
-int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root);
+int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path,
+                  struct json **ret_root);
 
 /* Appends text percent-encoded for a path segment or a query value. */
 void cli_add_encoded(struct text *path, const char *text);
@@ -63,8 +67,8 @@ void cli_add_encoded(struct text *path, const char *text);
 bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char ret_ref[32]);
 /* Writes text with bytes that would steer a terminal made harmless. */
 void cli_add_clean(struct text *out, const char *text);
-/* JSON again, keys in document order. Whole numbers are written whole, however large: a time in ns reads
- * 1780000340000000000. NULL is written as null. */
+/* JSON again, keys in document order. Whole numbers are written whole, however large: a time in ns
+ * reads 1780000340000000000. NULL is written as null. */
 void cli_add_json(struct text *out, const struct json *json);
 /* The same for people: objects on lines of their own, lists of plain values on one. */
 void cli_add_pretty_json(struct text *out, const struct json *json);

@@ -8,9 +8,14 @@
 #include <unistd.h>
 
 #define DEFAULT_SOCKET "/run/broomwagon/broomd.sock"
-#define DEFAULT_URL "http://127.0.0.1:7430"
+#define DEFAULT_URL    "http://127.0.0.1:7430"
 
-enum { TIMEOUT_MS = 30000, LARGE_TIMEOUT_MS = 600000, TOKEN_BYTES_MAX = 4096, ANSWER_BYTES_MAX = 1 << 30 };
+enum {
+    TIMEOUT_MS = 30000,
+    LARGE_TIMEOUT_MS = 600000,
+    TOKEN_BYTES_MAX = 4096,
+    ANSWER_BYTES_MAX = 1 << 30
+};
 
 static const char *environment(const char *name)
 {
@@ -69,12 +74,16 @@ static enum status fetch_http(void *context, const struct cli_request *request, 
     AUTO_TEXT token = {0};
     const struct cli_common *common = request->common;
     const char *server = server_of(common);
-    const char *token_file = common->token_file != NULL ? common->token_file : environment("BROOM_TOKEN_FILE");
-    struct http_call call = {.method = request->method, .ca_file = common->ca_file,
+    const char *token_file = common->token_file != NULL ? common->token_file
+                                                        : environment("BROOM_TOKEN_FILE");
+    struct http_call call = {.method = request->method,
+                             .ca_file = common->ca_file,
                              .certificate_file = common->certificate_file,
-                             .key_file = common->key_file, .body = view_of(request->body),
+                             .key_file = common->key_file,
+                             .body = view_of(request->body),
                              .answer_bytes_max = ANSWER_BYTES_MAX,
-                             .timeout_ms = request->timeout_ms > 0 ? request->timeout_ms : TIMEOUT_MS};
+                             .timeout_ms = request->timeout_ms > 0 ? request->timeout_ms
+                                                                   : TIMEOUT_MS};
     TRY(add_url(server, &url, &call.unix_socket, reterr));
     if (token_file != NULL)
         TRY(read_token(token_file, &token, reterr));
@@ -96,22 +105,29 @@ struct cli cli_default(void)
     bool terminal = isatty(STDOUT_FILENO) == 1;
     const char *term = environment("TERM");
     bool dumb = term != NULL && strcmp(term, "dumb") == 0;
-    return (struct cli){.out = stdout, .err = stderr,
+    return (struct cli){.out = stdout,
+                        .err = stderr,
                         .colour = terminal && !dumb && environment("NO_COLOR") == NULL,
                         .fetch = fetch_http};
 }
 
-struct option_table cli_common_options(struct cli_common *common, struct option_row rows[CLI_COMMON_ROWS])
+struct option_table cli_common_options(struct cli_common *common,
+                                       struct option_row rows[CLI_COMMON_ROWS])
 {
     static const char *const outputs[] = {"table", "wide", "json", "csv", NULL};
     *common = (struct cli_common){.output = "table"};
     const struct option_row all[CLI_COMMON_ROWS] = {
-        {"output", 'o', OPTION_CHOICE, "FORM", "table, wide, json or csv", &common->output, outputs},
-        {"no-headers", 0, OPTION_FLAG, NULL, "tables and csv without titles", &common->no_headers, NULL},
+        {"output", 'o', OPTION_CHOICE, "FORM", "table, wide, json or csv", &common->output,
+         outputs},
+        {"no-headers", 0, OPTION_FLAG, NULL, "tables and csv without titles", &common->no_headers,
+         NULL},
         {"no-color", 0, OPTION_FLAG, NULL, "no colours on a terminal", &common->no_colour, NULL},
-        {"server", 0, OPTION_TEXT, "URL", "http://, https:// or unix:PATH; else $BROOM_SERVER, the socket, "
-         "127.0.0.1:7430", &common->server, NULL},
-        {"token-file", 0, OPTION_TEXT, "FILE", "bearer token; else $BROOM_TOKEN_FILE", &common->token_file, NULL},
+        {"server", 0, OPTION_TEXT, "URL",
+         "http://, https:// or unix:PATH; else $BROOM_SERVER, the socket, "
+         "127.0.0.1:7430",
+         &common->server, NULL},
+        {"token-file", 0, OPTION_TEXT, "FILE", "bearer token; else $BROOM_TOKEN_FILE",
+         &common->token_file, NULL},
         {"ca-file", 0, OPTION_TEXT, "FILE", "who vouches for the server", &common->ca_file, NULL},
         {"cert", 0, OPTION_TEXT, "FILE", "our client certificate", &common->certificate_file, NULL},
         {"key", 0, OPTION_TEXT, "FILE", "its key", &common->key_file, NULL},
@@ -152,8 +168,10 @@ static int say_no_answer(struct cli *cli, const struct error *error)
 {
     say(cli, error->message);
     if (error->status == ERR_UNREACHABLE)
-        fputs("is broomd running? 'systemctl status broomd', or name another server with --server or "
-              "BROOM_SERVER\n", cli->err);
+        fputs(
+            "is broomd running? 'systemctl status broomd', or name another server with --server or "
+            "BROOM_SERVER\n",
+            cli->err);
     if (error->status == ERR_TIMEOUT)
         fputs("what was asked may have been done: look with 'broom status'\n", cli->err);
     if (error->status == ERR_TIMEOUT)
@@ -171,7 +189,8 @@ static int say_refusal(struct cli *cli, int code, const char *body)
         message = json_get_string(root, "error", fallback);
     say(cli, message);
     if (code == 401)
-        fputs("give a token with --token-file, or use the Unix socket on the host of broomd\n", cli->err);
+        fputs("give a token with --token-file, or use the Unix socket on the host of broomd\n",
+              cli->err);
     return exit_of_http(code);
 }
 
@@ -190,7 +209,8 @@ static int ask(struct cli *cli, const struct cli_request *request, struct json *
         return EXIT_FAILED;
     }
     if (json_get_bool(*ret_root, "from_memory", false))
-        fputs("THE DATABASE IS AWAY: this is what broomd has in memory, without timelines and older incidents\n",
+        fputs("THE DATABASE IS AWAY: this is what broomd has in memory, without timelines and "
+              "older incidents\n",
               cli->err);
     return EXIT_DONE;
 }
@@ -202,13 +222,16 @@ int cli_send(struct cli *cli, const struct cli_common *common, const char *metho
     return ask(cli, &request, ret_root);
 }
 
-int cli_get(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root)
+int cli_get(struct cli *cli, const struct cli_common *common, const char *path,
+            struct json **ret_root)
 {
     return cli_send(cli, common, "GET", path, NULL, ret_root);
 }
 
-int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path, struct json **ret_root)
+int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path,
+                  struct json **ret_root)
 {
-    struct cli_request request = {.method = "GET", .path = path, .common = common, .timeout_ms = LARGE_TIMEOUT_MS};
+    struct cli_request request = {
+        .method = "GET", .path = path, .common = common, .timeout_ms = LARGE_TIMEOUT_MS};
     return ask(cli, &request, ret_root);
 }

@@ -35,7 +35,8 @@ static enum status write_archive(const struct json *answer, const char *path, st
     FILE *file = fopen(part.bytes, "wb");
     if (file == NULL)
         return error_set(reterr, ERR_IO, "cannot write '%s': %s", part.bytes, strerror(errno));
-    enum status status = close_file(file, export_write(answer, write_block, file, problems, reterr), reterr);
+    enum status status = close_file(file, export_write(answer, write_block, file, problems, reterr),
+                                    reterr);
     if (status == OK && rename(part.bytes, path) != 0)
         status = error_set(reterr, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     if (status != OK)
@@ -56,17 +57,21 @@ static enum status read_archive(const char *path, struct text *out, struct error
     if (file != stdin)
         fclose(file);
     if (failed || out->length >= ARCHIVE_BYTES_MAX)
-        return error_set(reterr, ERR_IO, "cannot read '%s'%s", path, failed ? "" : ": it is over 1 GiB");
+        return error_set(reterr, ERR_IO, "cannot read '%s'%s", path,
+                         failed ? "" : ": it is over 1 GiB");
     return OK;
 }
 
 static int cmd_export_verify(struct cli *cli, int argc, char **argv)
 {
-    const struct usage usage = {
-        .command = "export verify", .arguments = "FILE.tar",
-        .summary = "check that a bundle is whole and unchanged",
-        .details = "Checks the archive's own structure, SHA256SUMS and the manifest. Exit code 3 when anything differs.\n",
-        .examples = "  broom export verify INC-3.tar\n", .least = 1, .most = 1};
+    const struct usage usage = {.command = "export verify",
+                                .arguments = "FILE.tar",
+                                .summary = "check that a bundle is whole and unchanged",
+                                .details = "Checks the archive's own structure, SHA256SUMS and the "
+                                           "manifest. Exit code 3 when anything differs.\n",
+                                .examples = "  broom export verify INC-3.tar\n",
+                                .least = 1,
+                                .most = 1};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -80,18 +85,20 @@ static int cmd_export_verify(struct cli *cli, int argc, char **argv)
         return EXIT_FAILED;
     }
     if (export_verify((struct view){archive.bytes, archive.length}, &problems, &check) == OK) {
-        fprintf(cli->out, "%s: %zu files, all as they were written\n", arguments.items[0], check.files);
+        fprintf(cli->out, "%s: %zu files, all as they were written\n", arguments.items[0],
+                check.files);
         return EXIT_DONE;
     }
     AUTO_TEXT clean = {0};
     cli_add_clean(&clean, problems.bytes);
     fputs(clean.bytes, cli->out);
-    fprintf(cli->err, "%s: %zu problem%s: this is not what was exported\n", arguments.items[0], check.problems,
-            check.problems == 1 ? "" : "s");
+    fprintf(cli->err, "%s: %zu problem%s: this is not what was exported\n", arguments.items[0],
+            check.problems, check.problems == 1 ? "" : "s");
     return EXIT_FINDINGS;
 }
 
-static int write_export(struct cli *cli, const char *ref, const char *out_file, const struct json *root)
+static int write_export(struct cli *cli, const char *ref, const char *out_file,
+                        const struct json *root)
 {
     struct error error = {0};
     AUTO_TEXT problems = {0};
@@ -106,8 +113,8 @@ static int write_export(struct cli *cli, const char *ref, const char *out_file, 
         return EXIT_FAILED;
     }
     if (strcmp(out_file, "-") != 0)
-        fprintf(cli->err, "%s: everything about %s. Next: tar xf %s, then read %s/report.md\n", out_file, ref,
-                out_file, ref);
+        fprintf(cli->err, "%s: everything about %s. Next: tar xf %s, then read %s/report.md\n",
+                out_file, ref, out_file, ref);
     return EXIT_DONE;
 }
 
@@ -121,16 +128,23 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     const struct option_row rows[] = {
         {"out", 0, OPTION_TEXT, "FILE.tar", "where to; - is stdout", &out_file, NULL}};
     const struct usage usage = {
-        .command = "export", .arguments = "INC-n --out FILE.tar | verify FILE.tar",
+        .command = "export",
+        .arguments = "INC-n --out FILE.tar | verify FILE.tar",
         .summary = "everything about one incident in one archive, for the postmortem",
-        .details = "Holds report.md (the postmortem with its facts filled in), timeline, decisions with the values they\n"
-                   "saw, actions with the cluster's responses, verdicts, events, every sample round the incident as\n"
-                   "CSV, the job's layout and plots of the suspects against their peers. Two exports of one incident\n"
+        .details = "Holds report.md (the postmortem with its facts filled in), timeline, decisions "
+                   "with the values they\n"
+                   "saw, actions with the cluster's responses, verdicts, events, every sample "
+                   "round the incident as\n"
+                   "CSV, the job's layout and plots of the suspects against their peers. Two "
+                   "exports of one incident\n"
                    "are the same bytes as long as nothing is added to it.\n",
         .examples = "  broom export INC-3 --out INC-3.tar\n"
                     "  broom export verify INC-3.tar\n"
                     "  broom export INC-3 --out - | tar x INC-3/report.md\n",
-        .least = 1, .most = 1, .own = {rows, ARRAY_LEN(rows)}, .shared = cli_common_options(&common, shared)};
+        .least = 1,
+        .most = 1,
+        .own = {rows, ARRAY_LEN(rows)},
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     char ref[32];
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);

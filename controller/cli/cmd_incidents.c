@@ -134,7 +134,8 @@ static int list_incidents(struct cli *cli, const struct cli_common *common, cons
         cli_print_json(cli, root);
         return EXIT_DONE;
     }
-    const struct json *incidents = json_kind(root) == JSON_ARRAY ? root : json_get(root, "incidents");
+    const struct json *incidents = json_kind(root) == JSON_ARRAY ? root
+                                                                 : json_get(root, "incidents");
     AUTO(table_free) struct table *table = table_new(incident_columns, ARRAY_LEN(incident_columns));
     for (const struct json *item = json_first(incidents); item != NULL; item = json_next(item)) {
         struct incident_view view = incident_view_of(item);
@@ -142,7 +143,8 @@ static int list_incidents(struct cli *cli, const struct cli_common *common, cons
     }
     bool is_csv = strcmp(common->output, "csv") == 0;
     if (table_rows(table) > 0 || is_csv)
-        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour, cli->out);
+        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour,
+                    cli->out);
     if (!is_csv)
         print_summary(cli, incidents, within);
     return EXIT_DONE;
@@ -150,32 +152,37 @@ static int list_incidents(struct cli *cli, const struct cli_common *common, cons
 
 static int cmd_incident_list(struct cli *cli, int argc, char **argv)
 {
-    static const char *const statuses[] = {"open", "mitigated", "resolved", "closed", "merged", "declined",
-                                           NULL};
+    static const char *const statuses[] = {"open",   "mitigated", "resolved", "closed",
+                                           "merged", "declined",  NULL};
     const char *since = "24h";
     const char *status = NULL;
     const char *job = NULL;
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct option_row rows[] = {
-        {"since", 0, OPTION_TEXT, "TIME", "changed within 24h (default), 7d ..., or after a UTC time; open ones always",
-         &since, NULL},
-        {"status", 0, OPTION_CHOICE, "STATUS", "open, mitigated, resolved, closed, merged or declined", &status,
-         statuses},
+        {"since", 0, OPTION_TEXT, "TIME",
+         "changed within 24h (default), 7d ..., or after a UTC time; open ones always", &since,
+         NULL},
+        {"status", 0, OPTION_CHOICE, "STATUS",
+         "open, mitigated, resolved, closed, merged or declined", &status, statuses},
         {"job", 0, OPTION_TEXT, "JOB", "of one job", &job, NULL},
     };
     const struct usage usage = {
-        .command = "incidents", .arguments = "[show|timeline|note|ack|decline INC-n]",
+        .command = "incidents",
+        .arguments = "[show|timeline|note|ack|decline INC-n]",
         .summary = "what went wrong and how far the repair is",
-        .details = "One row an incident: a fault domain (rank, tray, rack, ...) counts once, however many of its\n"
-                   "GPUs complain. DETECT and MITIGATE count from the start of the fault: until it was noticed,\n"
+        .details = "One row an incident: a fault domain (rank, tray, rack, ...) counts once, "
+                   "however many of its\n"
+                   "GPUs complain. DETECT and MITIGATE count from the start of the fault: until it "
+                   "was noticed,\n"
                    "and until the job made new steps at its old pace.\n"
                    "'broom help incidents show' and so on explain the words behind it.\n",
         .examples = "  broom incidents\n"
                     "  broom incidents --since 7d --status open -o wide\n"
                     "  broom incidents --since 2026-05-28T00:00:00Z -o csv > last-night.csv\n"
                     "  broom incidents show INC-3\n",
-        .own = {rows, ARRAY_LEN(rows)}, .shared = cli_common_options(&common, shared)};
+        .own = {rows, ARRAY_LEN(rows)},
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -196,8 +203,12 @@ static int cmd_incident_list(struct cli *cli, int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(struct cli *cli, int argc, char **argv);
-} words[] = {{"list", cmd_incident_list}, {"show", cmd_incident_show}, {"timeline", cmd_incident_timeline},
-             {"note", cmd_note},          {"ack", cmd_ack},            {"decline", cmd_decline}};
+} words[] = {{"list", cmd_incident_list},
+             {"show", cmd_incident_show},
+             {"timeline", cmd_incident_timeline},
+             {"note", cmd_note},
+             {"ack", cmd_ack},
+             {"decline", cmd_decline}};
 
 int cmd_incidents(struct cli *cli, int argc, char **argv)
 {
@@ -213,20 +224,19 @@ int cmd_incidents(struct cli *cli, int argc, char **argv)
     if (strncasecmp(argv[1], "inc-", 4) == 0)
         fprintf(cli->err, "broom incidents: did you mean 'broom incidents show %s'?\n", argv[1]);
     else if (near != NULL)
-        fprintf(cli->err, "broom incidents: unknown word '%s'; did you mean '%s'?\n", argv[1], near);
+        fprintf(cli->err, "broom incidents: unknown word '%s'; did you mean '%s'?\n", argv[1],
+                near);
     else
-        fprintf(cli->err, "broom incidents: unknown word '%s': list, show, timeline, note, ack or decline\n",
+        fprintf(cli->err,
+                "broom incidents: unknown word '%s': list, show, timeline, note, ack or decline\n",
                 argv[1]);
     return EXIT_USAGE;
 }
 
 static const struct table_column timeline_columns[] = {
-    {"TIME (UTC)", "time", false, false, NULL},
-    {"SEQ", "seq", true, true, NULL},
-    {"KIND", "kind", false, false, NULL},
-    {"ACTOR", "actor", false, false, NULL},
-    {"WHAT HAPPENED", "text", false, false, NULL},
-    {"DETAILS", "details", false, true, NULL},
+    {"TIME (UTC)", "time", false, false, NULL},    {"SEQ", "seq", true, true, NULL},
+    {"KIND", "kind", false, false, NULL},          {"ACTOR", "actor", false, false, NULL},
+    {"WHAT HAPPENED", "text", false, false, NULL}, {"DETAILS", "details", false, true, NULL},
 };
 
 static void add_timeline_row(struct table *table, const struct json *row)
@@ -247,11 +257,14 @@ int cmd_incident_timeline(struct cli *cli, int argc, char **argv)
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct usage usage = {
-        .command = "incidents timeline", .arguments = "INC-n",
+        .command = "incidents timeline",
+        .arguments = "INC-n",
         .summary = "everything about one incident in order: signals, decisions, actions, people",
         .examples = "  broom incidents timeline INC-3\n"
                     "  broom incidents timeline INC-3 -o wide      with the details of each line\n",
-        .least = 1, .most = 1, .shared = cli_common_options(&common, shared)};
+        .least = 1,
+        .most = 1,
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     char ref[32];
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
@@ -270,8 +283,10 @@ int cmd_incident_timeline(struct cli *cli, int argc, char **argv)
         return EXIT_DONE;
     }
     AUTO(table_free) struct table *table = table_new(timeline_columns, ARRAY_LEN(timeline_columns));
-    for (const struct json *row = json_first(json_get(root, "timeline")); row != NULL; row = json_next(row))
+    for (const struct json *row = json_first(json_get(root, "timeline")); row != NULL;
+         row = json_next(row))
         add_timeline_row(table, row);
-    table_print(table, common.output, !common.no_headers, cli->colour && !common.no_colour, cli->out);
+    table_print(table, common.output, !common.no_headers, cli->colour && !common.no_colour,
+                cli->out);
     return EXIT_DONE;
 }

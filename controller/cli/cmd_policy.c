@@ -11,7 +11,7 @@ struct lint {
     struct cli *cli;
     bool quiet;
     size_t errors, warnings, files;
-    struct policy_set *set;      /* the files so far: mistakes across files show in it */
+    struct policy_set *set; /* the files so far: mistakes across files show in it */
 };
 
 static void print_findings(struct lint *lint, const char *path, const struct findings *findings)
@@ -27,8 +27,10 @@ static void print_findings(struct lint *lint, const char *path, const struct fin
 static void say_good(const struct lint *lint, const char *path, const struct policy *policy)
 {
     if (!lint->quiet)
-        fprintf(lint->cli->err, "%s: policy %s, mode %s, %zu rules, %zu plans, %zu budgets, hash %s\n", path,
-                policy->name, policy->mode == MODE_UNSET ? "observe (not said)" : mode_name(policy->mode),
+        fprintf(lint->cli->err,
+                "%s: policy %s, mode %s, %zu rules, %zu plans, %zu budgets, hash %s\n", path,
+                policy->name,
+                policy->mode == MODE_UNSET ? "observe (not said)" : mode_name(policy->mode),
                 policy->rule_count, policy->plan_count, policy->budget_count, policy->hash);
 }
 
@@ -45,7 +47,8 @@ static bool lint_file(struct lint *lint, const char *path)
     struct yaml_document document = {0};
     struct findings findings = {0};
     struct policy *policy = NULL;
-    yaml_parse((struct view){bytes.bytes != NULL ? bytes.bytes : "", bytes.length}, &document, &findings);
+    yaml_parse((struct view){bytes.bytes != NULL ? bytes.bytes : "", bytes.length}, &document,
+               &findings);
     if (findings.errors == 0 && policy_parse(document.root, &findings, &policy) == OK) {
         say_good(lint, path, policy);
         policy_set_add(lint->set, policy);
@@ -66,14 +69,19 @@ static int cmd_policy_lint(struct cli *cli, int argc, char **argv)
         {"quiet", 'q', OPTION_FLAG, NULL, "only findings", &lint.quiet, NULL},
     };
     const struct usage usage = {
-        .command = "policy lint", .arguments = "FILE...",
+        .command = "policy lint",
+        .arguments = "FILE...",
         .summary = "check policy files, all mistakes at once",
-        .details = "Prints FILE:LINE:COLUMN: error: what is wrong [rule] for each finding on stdout. Several files are\n"
-                   "checked as the set that broomd would make of them, in the order given. '-' is stdin.\n"
-                   "Exit code 3 when there are errors.\n",
+        .details =
+            "Prints FILE:LINE:COLUMN: error: what is wrong [rule] for each finding on stdout. "
+            "Several files are\n"
+            "checked as the set that broomd would make of them, in the order given. '-' is stdin.\n"
+            "Exit code 3 when there are errors.\n",
         .examples = "  broom policy lint deploy/policies/nvl72.yaml\n"
                     "  broom policy lint /etc/broomwagon/policies.d/*.yaml\n",
-        .least = 1, .most = -1, .own = {rows, ARRAY_LEN(rows)}};
+        .least = 1,
+        .most = -1,
+        .own = {rows, ARRAY_LEN(rows)}};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -84,8 +92,9 @@ static int cmd_policy_lint(struct cli *cli, int argc, char **argv)
     for (int i = 0; i < arguments.count; i++)
         all_read &= lint_file(&lint, arguments.items[i]);
     if (!lint.quiet)
-        fprintf(cli->err, "%zu file%s: %zu error%s, %zu warning%s\n", lint.files, lint.files == 1 ? "" : "s",
-                lint.errors, lint.errors == 1 ? "" : "s", lint.warnings, lint.warnings == 1 ? "" : "s");
+        fprintf(cli->err, "%zu file%s: %zu error%s, %zu warning%s\n", lint.files,
+                lint.files == 1 ? "" : "s", lint.errors, lint.errors == 1 ? "" : "s", lint.warnings,
+                lint.warnings == 1 ? "" : "s");
     if (lint.errors > 0 || (strict && lint.warnings > 0))
         return EXIT_FINDINGS;
     return all_read ? EXIT_DONE : EXIT_FAILED;

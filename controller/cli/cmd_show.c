@@ -1,5 +1,6 @@
-/* `broom incidents show INC-n`: one screen for somebody who was woken up. What happened and to whom, what the
- * robot did and why, what it waits for, and what can be typed now, the command that stops it included.
+/* `broom incidents show INC-n`: one screen for somebody who was woken up. What happened and to
+ * whom, what the robot did and why, what it waits for, and what can be typed now, the command that
+ * stops it included.
  */
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
@@ -15,7 +16,7 @@ struct screen {
     bool colour;
     const struct json *root;
     struct incident_view view;
-    int64_t now_ns;              /* of the server; 0 unknown */
+    int64_t now_ns; /* of the server; 0 unknown */
 };
 
 static void put(struct screen *screen, const char *sgr, const char *text)
@@ -105,7 +106,8 @@ static void put_waiting(struct screen *screen)
         }
         text_add(&text, ")");
     }
-    bool needs_person = strcmp(view->phase, "awaiting_approval") == 0 || strcmp(view->phase, "escalated") == 0;
+    bool needs_person = strcmp(view->phase, "awaiting_approval") == 0 ||
+                        strcmp(view->phase, "escalated") == 0;
     put(screen, NULL, "\n");
     put(screen, needs_person ? "1;33" : "1", "Waiting for ");
     put(screen, needs_person ? "1;33" : NULL, text.bytes);
@@ -155,7 +157,8 @@ static void put_who(struct screen *screen)
     if (json_size(view->victims) == 0)
         return;
     AUTO_TEXT victims = {0};
-    text_addf(&victims, "%zu ranks only wait for these, nothing is wrong with them: ", json_size(view->victims));
+    text_addf(&victims, "%zu ranks only wait for these, nothing is wrong with them: ",
+              json_size(view->victims));
     cli_add_ranges(&victims, view->victims);
     put_line(screen, "victims", victims.bytes);
 }
@@ -211,7 +214,8 @@ static void put_cost(struct screen *screen)
         put_line(screen, "cost", text.bytes);
 }
 
-static void add_person(struct text *out, const struct json *record, const char *key, const char *what)
+static void add_person(struct text *out, const struct json *record, const char *key,
+                       const char *what)
 {
     const char *name = json_get_string(record, key, "");
     if (name[0] != '\0')
@@ -261,7 +265,8 @@ static void add_scalar(struct text *out, const struct json *value)
 static void put_values(struct screen *screen, const struct json *decision)
 {
     AUTO_TEXT values = {0};
-    for (const struct json *item = json_first(json_get(decision, "values")); item != NULL; item = json_next(item)) {
+    for (const struct json *item = json_first(json_get(decision, "values")); item != NULL;
+         item = json_next(item)) {
         enum json_kind kind = json_kind(item);
         if (kind == JSON_ARRAY || kind == JSON_OBJECT || kind == JSON_NULL)
             continue;
@@ -310,7 +315,8 @@ static void put_why(struct screen *screen)
     AUTO_TEXT last = {0};
     cli_add_clock(&last, json_get_int(decision, "time_ns", 0));
     text_addf(&last, " %s: %s -> %s", json_get_string(decision, "fsm_rule", "?"),
-              json_get_string(decision, "phase_from", "?"), json_get_string(decision, "phase_to", "?"));
+              json_get_string(decision, "phase_from", "?"),
+              json_get_string(decision, "phase_to", "?"));
     const char *reason = json_get_string(decision, "reason", "");
     if (reason[0] != '\0')
         text_addf(&last, ", %s", reason);
@@ -336,8 +342,10 @@ static void put_timeline(struct screen *screen)
     size_t skip = count > TIMELINE_ROWS ? count - TIMELINE_ROWS : 0;
     put_heading(screen, "What the robot and people did");
     if (count == 0)
-        put_line(screen, "", json_get_bool(screen->root, "from_memory", false)
-                                 ? "not known while the database is away" : "nothing yet");
+        put_line(screen, "",
+                 json_get_bool(screen->root, "from_memory", false)
+                     ? "not known while the database is away"
+                     : "nothing yet");
     if (skip > 0) {
         AUTO_TEXT more = {0};
         text_addf(&more, "%zu earlier lines: broom incidents timeline %s", skip, screen->view.ref);
@@ -387,7 +395,8 @@ static void put_unblocking(struct screen *screen)
     if (strcmp(view->phase, "awaiting_approval") == 0)
         put_command(screen, "let the robot carry out the plan", "broom approve %s", view->ref);
     if (strstr(waits, "close the breaker") != NULL)
-        put_command(screen, "trust the observer again, once you know why", "broom breaker close --reason 'why'");
+        put_command(screen, "trust the observer again, once you know why",
+                    "broom breaker close --reason 'why'");
     if (strstr(waits, "acting is paused") != NULL)
         put_command(screen, "let the robot act again", "broom resume");
 }
@@ -399,28 +408,36 @@ static void put_next(struct screen *screen)
     put_heading(screen, "What you can type");
     put_unblocking(screen);
     if (!view->has_ended) {
-        put_command(screen, "STOP the robot here; cordons stay", "broom abort %s --reason 'why'", view->ref);
-        put_command(screen, "STOP the robot everywhere; watching goes on", "broom pause --reason 'why'");
+        put_command(screen, "STOP the robot here; cordons stay", "broom abort %s --reason 'why'",
+                    view->ref);
+        put_command(screen, "STOP the robot everywhere; watching goes on",
+                    "broom pause --reason 'why'");
     }
     if (escalated && view->is_open)
-        put_command(screen, "close it, once you have repaired it by hand", "broom abort %s --reason 'how'",
-                    view->ref);
+        put_command(screen, "close it, once you have repaired it by hand",
+                    "broom abort %s --reason 'how'", view->ref);
     if (view->is_open) {
         if (json_get_string(view->record, "acked_by", "")[0] == '\0')
             put_command(screen, "say that you are on it", "broom incidents ack %s", view->ref);
-        put_command(screen, "false alarm: takes our cordons off", "broom incidents decline %s 'why'", view->ref);
+        put_command(screen, "false alarm: takes our cordons off",
+                    "broom incidents decline %s 'why'", view->ref);
         put_command(screen, "how its ranks do now", "broom ranks %s --slow", view->job);
     }
     put_command(screen, "every step, minute by minute", "broom incidents timeline %s", view->ref);
-    put_command(screen, "all of it, for the postmortem", "broom export %s --out %s.tar", view->ref, view->ref);
+    put_command(screen, "all of it, for the postmortem", "broom export %s --out %s.tar", view->ref,
+                view->ref);
 }
 
 static void print_screen(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     const struct json *record = json_kind(json_get(root, "incident")) == JSON_OBJECT
-                                    ? json_get(root, "incident") : root;
-    struct screen screen = {.cli = cli, .colour = cli->colour && !common->no_colour, .root = root,
-                            .view = incident_view_of(record), .now_ns = json_get_int(root, "now_ns", 0)};
+                                    ? json_get(root, "incident")
+                                    : root;
+    struct screen screen = {.cli = cli,
+                            .colour = cli->colour && !common->no_colour,
+                            .root = root,
+                            .view = incident_view_of(record),
+                            .now_ns = json_get_int(root, "now_ns", 0)};
     put_title(&screen);
     put_waiting(&screen);
     put_what_happened(&screen);
@@ -434,11 +451,15 @@ int cmd_incident_show(struct cli *cli, int argc, char **argv)
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct usage usage = {
-        .command = "incidents show", .arguments = "INC-n",
-        .summary = "one screen: what happened, what the robot did and why, what it waits for, what to type",
+        .command = "incidents show",
+        .arguments = "INC-n",
+        .summary = "one screen: what happened, what the robot did and why, what it waits for, what "
+                   "to type",
         .examples = "  broom incidents show INC-3\n"
                     "  broom incidents show INC-3 -o json | jq .decisions\n",
-        .least = 1, .most = 1, .shared = cli_common_options(&common, shared)};
+        .least = 1,
+        .most = 1,
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     char ref[32];
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);

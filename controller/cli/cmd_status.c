@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* One "name  text" line; sgr colours the text. */
-static void put_line(struct cli *cli, const struct cli_common *common, const char *name, const char *text,
-                     const char *sgr)
+static void put_line(struct cli *cli, const struct cli_common *common, const char *name,
+                     const char *text, const char *sgr)
 {
     AUTO_TEXT clean = {0};
     cli_add_clean(&clean, text);
@@ -30,7 +30,8 @@ static int64_t time_of(const struct json *object, const char *key)
 static const char *guard_in_words(const char *guard)
 {
     static const char *const words[][2] = {
-        {"lease_not_held", "the lease is not held: another broomd may be acting, or the database is away"},
+        {"lease_not_held",
+         "the lease is not held: another broomd may be acting, or the database is away"},
         {"clock_not_trusted", "the clock jumped"},
         {"telemetry_blind", "the samples are missing or stale"},
         {"store_down", "the database is away"},
@@ -46,13 +47,16 @@ static void put_acting(struct cli *cli, const struct cli_common *common, const s
     const struct json *paused = json_get(root, "paused");
     AUTO_TEXT mode = {0};
     AUTO_TEXT acting = {0};
-    text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"), json_get_string(root, "actuator", "?"));
+    text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"),
+              json_get_string(root, "actuator", "?"));
     put_line(cli, common, "mode", mode.bytes, NULL);
     if (json_kind(paused) == JSON_OBJECT)
-        text_addf(&acting, "PAUSED by %s; 'broom resume' lets the robot act again", json_get_string(paused, "by", "?"));
+        text_addf(&acting, "PAUSED by %s; 'broom resume' lets the robot act again",
+                  json_get_string(paused, "by", "?"));
     else if (!json_get_bool(root, "acting", true))
         text_addf(&acting, "NO: %s",
-                  guard_in_words(json_get_string(root, "not_acting_because", "the server does not say why")));
+                  guard_in_words(
+                      json_get_string(root, "not_acting_because", "the server does not say why")));
     else
         text_add(&acting, "yes");
     put_line(cli, common, "acting", acting.bytes, strcmp(acting.bytes, "yes") == 0 ? "32" : "1;33");
@@ -75,7 +79,8 @@ static void put_policy(struct cli *cli, const struct cli_common *common, const s
         put_line(cli, common, "policies", policies, NULL);
     if (refused != NULL) {
         AUTO_TEXT text = {0};
-        text_addf(&text, "the newest files were NOT TAKEN: %s; 'broom policy lint' says where", refused);
+        text_addf(&text, "the newest files were NOT TAKEN: %s; 'broom policy lint' says where",
+                  refused);
         put_line(cli, common, "", text.bytes, "1;31");
     }
 }
@@ -88,7 +93,8 @@ static void put_database(struct cli *cli, const struct cli_common *common, const
     int64_t spooled = json_get_int(database, "spooled", 0);
     int64_t lost = json_get_int(database, "lost_records", 0);
     const char *reason = json_get_string(database, "reason", NULL);
-    text_addf(&text, "%s%s%s", up ? "up" : "AWAY", reason != NULL ? ": " : "", reason != NULL ? reason : "");
+    text_addf(&text, "%s%s%s", up ? "up" : "AWAY", reason != NULL ? ": " : "",
+              reason != NULL ? reason : "");
     if (spooled > 0)
         text_addf(&text, "; %lld KiB wait in the spool", (long long)(spooled + 1023) / 1024);
     if (lost > 0)
@@ -134,7 +140,8 @@ static void print_status(struct cli *cli, const struct cli_common *common, const
     text_add(&work, " ranks");
     put_line(cli, common, "jobs", work.bytes, NULL);
     AUTO_TEXT incidents = {0};
-    text_addf(&incidents, "%lld open%s", (long long)open, open > 0 ? "; 'broom incidents' lists them" : "");
+    text_addf(&incidents, "%lld open%s", (long long)open,
+              open > 0 ? "; 'broom incidents' lists them" : "");
     put_line(cli, common, "incidents", incidents.bytes, open > 0 ? "1;33" : NULL);
 }
 
@@ -160,12 +167,14 @@ int cmd_status(struct cli *cli, int argc, char **argv)
 {
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
-    const struct usage usage = {
-        .command = "status", .arguments = "", .summary = "how broomd is doing, on one screen",
-        .details = "Says whether the robot acts and why not, which policies hold, and whether the database and the\n"
-                   "samples are there.\n",
-        .examples = "  broom status\n  broom status -o json | jq .acting\n",
-        .shared = cli_common_options(&common, shared)};
+    const struct usage usage = {.command = "status",
+                                .arguments = "",
+                                .summary = "how broomd is doing, on one screen",
+                                .details = "Says whether the robot acts and why not, which "
+                                           "policies hold, and whether the database and the\n"
+                                           "samples are there.\n",
+                                .examples = "  broom status\n  broom status -o json | jq .acting\n",
+                                .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -184,7 +193,8 @@ int cmd_status(struct cli *cli, int argc, char **argv)
 }
 
 /* Cells of numbers that may be null. */
-static void add_number(struct table *table, const struct json *row, const char *key, const char *format)
+static void add_number(struct table *table, const struct json *row, const char *key,
+                       const char *format)
 {
     double value = json_get_number(row, key, NAN);
     if (!isfinite(value)) {
@@ -300,7 +310,8 @@ static void print_rows(struct cli *cli, const struct cli_common *common, const s
     for (const struct json *row = json_first(rows); row != NULL; row = json_next(row))
         add_row(table, row);
     if (table_rows(table) > 0 || strcmp(common->output, "csv") == 0)
-        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour, cli->out);
+        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour,
+                    cli->out);
 }
 
 int cmd_jobs(struct cli *cli, int argc, char **argv)
@@ -308,10 +319,14 @@ int cmd_jobs(struct cli *cli, int argc, char **argv)
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct usage usage = {
-        .command = "jobs", .arguments = "", .summary = "the jobs being watched, their step and pace",
-        .details = "PACE is the present step time over that of the first healthy steps: 1.00x is as it should be.\n"
+        .command = "jobs",
+        .arguments = "",
+        .summary = "the jobs being watched, their step and pace",
+        .details = "PACE is the present step time over that of the first healthy steps: 1.00x is "
+                   "as it should be.\n"
                    "RANKS shows 120/128 when only 120 ranks reported the last step.\n",
-        .examples = "  broom jobs\n  broom jobs -o csv\n", .shared = cli_common_options(&common, shared)};
+        .examples = "  broom jobs\n  broom jobs -o csv\n",
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -324,7 +339,8 @@ int cmd_jobs(struct cli *cli, int argc, char **argv)
         cli_print_json(cli, root);
         return EXIT_DONE;
     }
-    print_rows(cli, &common, json_get(root, "jobs"), job_columns, ARRAY_LEN(job_columns), add_job_row);
+    print_rows(cli, &common, json_get(root, "jobs"), job_columns, ARRAY_LEN(job_columns),
+               add_job_row);
     if (json_size(json_get(root, "jobs")) == 0)
         fputs("no job sends samples: see deploy/training/broomwagon.py\n", cli->err);
     return EXIT_DONE;
@@ -338,12 +354,21 @@ int cmd_ranks(struct cli *cli, int argc, char **argv)
     const struct option_row rows[] = {
         {"slow", 0, OPTION_FLAG, NULL, "only the suspects, the worst first", &slow, NULL}};
     const struct usage usage = {
-        .command = "ranks", .arguments = "JOB", .summary = "every rank of a job as the detectors see it",
-        .details = "SLOW is the rank's own busy time over that of its peers. SUSPICION is 0 for a healthy rank and 1\n"
-                   "at the verdict. All ranks of a synchronous job show the same STEP MS: the slow one is the one\n"
-                   "with a long COMPUTE and a short WAIT. Numbers are medians of the last 20 steps.\n",
-        .examples = "  broom ranks default/llm-17 --slow\n  broom ranks default/llm-17 -o csv > ranks.csv\n",
-        .least = 1, .most = 1, .own = {rows, ARRAY_LEN(rows)}, .shared = cli_common_options(&common, shared)};
+        .command = "ranks",
+        .arguments = "JOB",
+        .summary = "every rank of a job as the detectors see it",
+        .details =
+            "SLOW is the rank's own busy time over that of its peers. SUSPICION is 0 for a healthy "
+            "rank and 1\n"
+            "at the verdict. All ranks of a synchronous job show the same STEP MS: the slow one is "
+            "the one\n"
+            "with a long COMPUTE and a short WAIT. Numbers are medians of the last 20 steps.\n",
+        .examples = "  broom ranks default/llm-17 --slow\n  broom ranks default/llm-17 -o csv > "
+                    "ranks.csv\n",
+        .least = 1,
+        .most = 1,
+        .own = {rows, ARRAY_LEN(rows)},
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -362,7 +387,8 @@ int cmd_ranks(struct cli *cli, int argc, char **argv)
         cli_print_json(cli, root);
         return EXIT_DONE;
     }
-    print_rows(cli, &common, json_get(root, "ranks"), rank_columns, ARRAY_LEN(rank_columns), add_rank_row);
+    print_rows(cli, &common, json_get(root, "ranks"), rank_columns, ARRAY_LEN(rank_columns),
+               add_rank_row);
     if (json_size(json_get(root, "ranks")) == 0)
         fputs(slow ? "no rank is suspect\n" : "no rank is known yet\n", cli->err);
     return EXIT_DONE;

@@ -1,5 +1,5 @@
-/* The commands by which people steer: one row a command, one way to carry it out. Who did it is what the server
- * proves, never an option.
+/* The commands by which people steer: one row a command, one way to carry it out. Who did it is
+ * what the server proves, never an option.
  */
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
@@ -7,13 +7,13 @@
 #include <string.h>
 
 struct steering {
-    const char *command;     /* as typed: "incidents ack" */
-    const char *verb;        /* in the path: "ack" */
+    const char *command; /* as typed: "incidents ack" */
+    const char *verb;    /* in the path: "ack" */
     bool on_incident;
     bool needs_text;
     const char *summary;
     const char *details;
-    const char *done;        /* words after success */
+    const char *done; /* words after success */
 };
 
 static void add_text_body(struct text *body, const char *text)
@@ -25,7 +25,8 @@ static void add_text_body(struct text *body, const char *text)
 }
 
 /* Words behind the reference are the text; --reason says the same. */
-static void join_text(const struct arguments *arguments, int first, const char *reason, struct text *out)
+static void join_text(const struct arguments *arguments, int first, const char *reason,
+                      struct text *out)
 {
     if (reason != NULL)
         text_add(out, reason);
@@ -33,8 +34,8 @@ static void join_text(const struct arguments *arguments, int first, const char *
         text_addf(out, "%s%s", out->length > 0 ? " " : "", arguments->items[i]);
 }
 
-static void print_result(struct cli *cli, const struct cli_common *common, const struct steering *steering,
-                         const char *ref, const struct json *root)
+static void print_result(struct cli *cli, const struct cli_common *common,
+                         const struct steering *steering, const char *ref, const struct json *root)
 {
     if (strcmp(common->output, "json") == 0) {
         cli_print_json(cli, root);
@@ -55,8 +56,8 @@ static void print_result(struct cli *cli, const struct cli_common *common, const
         fprintf(cli->err, "Next: broom incidents show %s\n", ref);
 }
 
-static int send_steering(struct cli *cli, const struct cli_common *common, const struct steering *steering,
-                         const char *ref, const char *text)
+static int send_steering(struct cli *cli, const struct cli_common *common,
+                         const struct steering *steering, const char *ref, const char *text)
 {
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
@@ -77,18 +78,24 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
     const char *reason = NULL;
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
-    const struct option_row rows[] = {
-        {"reason", 0, OPTION_TEXT, "TEXT", "why; stands in the timeline beside your name", &reason, NULL}};
+    const struct option_row rows[] = {{"reason", 0, OPTION_TEXT, "TEXT",
+                                       "why; stands in the timeline beside your name", &reason,
+                                       NULL}};
     AUTO_TEXT examples = {0};
-    text_addf(&examples, "  broom %s%s --reason 'confirmed with the data centre'\n", steering->command,
-              steering->on_incident ? " INC-3" : "");
+    text_addf(&examples, "  broom %s%s --reason 'confirmed with the data centre'\n",
+              steering->command, steering->on_incident ? " INC-3" : "");
     int first = steering->on_incident ? 1 : 0;
-    const struct usage usage = {
-        .command = steering->command,
-        .arguments = !steering->on_incident ? "[TEXT]" : steering->needs_text ? "INC-n TEXT" : "INC-n [TEXT]",
-        .summary = steering->summary, .details = steering->details, .examples = examples.bytes,
-        .least = first, .most = -1, .own = {rows, ARRAY_LEN(rows)},
-        .shared = cli_common_options(&common, shared)};
+    const struct usage usage = {.command = steering->command,
+                                .arguments = !steering->on_incident ? "[TEXT]"
+                                             : steering->needs_text ? "INC-n TEXT"
+                                                                    : "INC-n [TEXT]",
+                                .summary = steering->summary,
+                                .details = steering->details,
+                                .examples = examples.bytes,
+                                .least = first,
+                                .most = -1,
+                                .own = {rows, ARRAY_LEN(rows)},
+                                .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
@@ -108,75 +115,103 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
 
 int cmd_note(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "incidents note", "note", true, true, "add a line of your own to the timeline",
-        "The line carries the time and the name that the server knows you by. It steers nothing.\n", "noted"});
+    return steer(cli, argc, argv,
+                 &(struct steering){"incidents note", "note", true, true,
+                                    "add a line of your own to the timeline",
+                                    "The line carries the time and the name that the server knows "
+                                    "you by. It steers nothing.\n",
+                                    "noted"});
 }
 
 int cmd_ack(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "incidents ack", "ack", true, false, "say that you are looking at it",
-        "Others see your name in the incident. The robot goes on with its plan.\n", "acknowledged"});
+    return steer(cli, argc, argv,
+                 &(struct steering){
+                     "incidents ack", "ack", true, false, "say that you are looking at it",
+                     "Others see your name in the incident. The robot goes on with its plan.\n",
+                     "acknowledged"});
 }
 
 int cmd_decline(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "incidents decline", "decline", true, true, "call it a false alarm",
-        "The robot stops, takes its own cordons off again, and the incident ends as declined, with your name\n"
-        "and reason. Cordons that somebody else had set stay.\n", "declined"});
+    return steer(cli, argc, argv,
+                 &(struct steering){"incidents decline", "decline", true, true,
+                                    "call it a false alarm",
+                                    "The robot stops, takes its own cordons off again, and the "
+                                    "incident ends as declined, with your name\n"
+                                    "and reason. Cordons that somebody else had set stay.\n",
+                                    "declined"});
 }
 
 int cmd_approve(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "approve", "approve", true, false, "let the robot do what INC-n waits for",
-        "Look first: 'broom incidents show INC-n' says what it would do. Budgets and guards still hold.\n",
-        "approved"});
+    return steer(cli, argc, argv,
+                 &(struct steering){"approve", "approve", true, false,
+                                    "let the robot do what INC-n waits for",
+                                    "Look first: 'broom incidents show INC-n' says what it would "
+                                    "do. Budgets and guards still hold.\n",
+                                    "approved"});
 }
 
 int cmd_abort(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "abort", "abort", true, false, "stop the robot on this incident",
-        "Nothing more is started. What the cluster is already doing goes on there. Cordons stay as they are,\n"
-        "promised spares are given back. On an escalated incident it closes the incident.\n", "aborted"});
+    return steer(
+        cli, argc, argv,
+        &(struct steering){
+            "abort", "abort", true, false, "stop the robot on this incident",
+            "Nothing more is started. What the cluster is already doing goes on there. Cordons "
+            "stay as they are,\n"
+            "promised spares are given back. On an escalated incident it closes the incident.\n",
+            "aborted"});
 }
 
 int cmd_fenced(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "fenced", "fenced", true, false, "confirm that the nodes of INC-n are powered off",
-        "Cordoned is not fenced: a tray that only looks dead may still write to a checkpoint. Say it only when\n"
-        "you know (BMC, PDU, or somebody at the rack).\n", "taken as fenced"});
+    return steer(cli, argc, argv,
+                 &(struct steering){"fenced", "fenced", true, false,
+                                    "confirm that the nodes of INC-n are powered off",
+                                    "Cordoned is not fenced: a tray that only looks dead may still "
+                                    "write to a checkpoint. Say it only when\n"
+                                    "you know (BMC, PDU, or somebody at the rack).\n",
+                                    "taken as fenced"});
 }
 
 int cmd_pause(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "pause", "pause", false, false, "stop the robot everywhere",
-        "Detection, incidents and notes go on; no action is started until 'broom resume'. What the cluster is\n"
-        "already doing goes on there.\n", "paused; 'broom resume' lets the robot act again"});
+    return steer(cli, argc, argv,
+                 &(struct steering){"pause", "pause", false, false, "stop the robot everywhere",
+                                    "Detection, incidents and notes go on; no action is started "
+                                    "until 'broom resume'. What the cluster is\n"
+                                    "already doing goes on there.\n",
+                                    "paused; 'broom resume' lets the robot act again"});
 }
 
 int cmd_resume(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv, &(struct steering){
-        "resume", "resume", false, false, "let the robot act again",
-        "Incidents that piled up meanwhile are judged as they stand now.\n", "resumed"});
+    return steer(
+        cli, argc, argv,
+        &(struct steering){"resume", "resume", false, false, "let the robot act again",
+                           "Incidents that piled up meanwhile are judged as they stand now.\n",
+                           "resumed"});
 }
 
 int cmd_breaker(struct cli *cli, int argc, char **argv)
 {
     const struct steering close = {
-        "breaker close", "breaker/close", false, true, "close the breaker, once you know why it opened",
-        "The breaker opens when one source accuses a large part of the cluster at once: then the observer is the\n"
-        "suspect, and no action is started. 'broom status' says why it is open.\n", "breaker closed"};
+        "breaker close",
+        "breaker/close",
+        false,
+        true,
+        "close the breaker, once you know why it opened",
+        "The breaker opens when one source accuses a large part of the cluster at once: then the "
+        "observer is the\n"
+        "suspect, and no action is started. 'broom status' says why it is open.\n",
+        "breaker closed"};
     if (argc >= 2 && strcmp(argv[1], "close") == 0)
         return steer(cli, argc - 1, argv + 1, &close);
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
         return steer(cli, argc, argv, &close);
-    fputs("broom breaker: the word 'close' is missing: broom breaker close --reason 'why'\n", cli->err);
+    fputs("broom breaker: the word 'close' is missing: broom breaker close --reason 'why'\n",
+          cli->err);
     return EXIT_USAGE;
 }

@@ -15,7 +15,8 @@ struct goal {
 /* "status=mitigated", "phase=done", or a bare status. */
 static bool parse_goal(struct cli *cli, const char *text, struct goal *ret_goal)
 {
-    static const char *const statuses[] = {"open", "mitigated", "resolved", "closed", "merged", "declined"};
+    static const char *const statuses[] = {"open",   "mitigated", "resolved",
+                                           "closed", "merged",    "declined"};
     *ret_goal = (struct goal){strncmp(text, "phase=", 6) == 0, text};
     if (ret_goal->is_phase)
         ret_goal->value = text + 6;
@@ -56,8 +57,8 @@ static bool is_reached(const struct incident_view *view, const struct goal *goal
 /* Nothing more will happen by itself. */
 static bool is_over(const struct incident_view *view)
 {
-    return view->has_ended || strcmp(view->status, "merged") == 0 || strcmp(view->status, "declined") == 0 ||
-           strcmp(view->status, "closed") == 0;
+    return view->has_ended || strcmp(view->status, "merged") == 0 ||
+           strcmp(view->status, "declined") == 0 || strcmp(view->status, "closed") == 0;
 }
 
 static void stop_loop(void *context)
@@ -100,8 +101,8 @@ static int look_once(const struct waiting *waiting)
     }
     if (!is_over(&view))
         return -1;
-    fprintf(waiting->cli->err, "broom wait: %s ended as %s, %s: it will not get there\n", waiting->ref,
-            view.status, view.phase);
+    fprintf(waiting->cli->err, "broom wait: %s ended as %s, %s: it will not get there\n",
+            waiting->ref, view.status, view.phase);
     return EXIT_FAILED;
 }
 
@@ -117,33 +118,46 @@ static int wait_for(const struct waiting *waiting)
             break;
         wait_ns(left_ns < waiting->interval_ns ? left_ns : waiting->interval_ns);
     }
-    fprintf(waiting->cli->err, "broom wait: the time is over; Next: broom incidents show %s\n", waiting->ref);
+    fprintf(waiting->cli->err, "broom wait: the time is over; Next: broom incidents show %s\n",
+            waiting->ref);
     return EXIT_TIMED_OUT;
 }
 
 int cmd_wait(struct cli *cli, int argc, char **argv)
 {
     const char *goal = "status=mitigated";
-    struct waiting waiting = {.cli = cli, .timeout_ns = INT64_C(600000000000), .interval_ns = 1000000000};
+    struct waiting waiting = {
+        .cli = cli, .timeout_ns = INT64_C(600000000000), .interval_ns = 1000000000};
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct option_row rows[] = {
-        {"for", 0, OPTION_TEXT, "GOAL", "status=mitigated (default), status=..., or phase=...", &goal, NULL},
-        {"timeout", 0, OPTION_DURATION, "DURATION", "give up after it; 10m", &waiting.timeout_ns, NULL},
-        {"interval", 0, OPTION_DURATION, "DURATION", "between two looks; 1s", &waiting.interval_ns, NULL},
+        {"for", 0, OPTION_TEXT, "GOAL", "status=mitigated (default), status=..., or phase=...",
+         &goal, NULL},
+        {"timeout", 0, OPTION_DURATION, "DURATION", "give up after it; 10m", &waiting.timeout_ns,
+         NULL},
+        {"interval", 0, OPTION_DURATION, "DURATION", "between two looks; 1s", &waiting.interval_ns,
+         NULL},
     };
     const struct usage usage = {
-        .command = "wait", .arguments = "INC-n", .summary = "wait until an incident has got somewhere",
-        .details = "A later status counts too: who waits for mitigated is content with resolved. Ends with 1 when\n"
+        .command = "wait",
+        .arguments = "INC-n",
+        .summary = "wait until an incident has got somewhere",
+        .details = "A later status counts too: who waits for mitigated is content with resolved. "
+                   "Ends with 1 when\n"
                    "the incident ended otherwise, and with 8 when the time is over.\n",
-        .examples = "  broom wait INC-3 --for status=mitigated --timeout 30m && echo 'training again'\n",
-        .least = 1, .most = 1, .own = {rows, ARRAY_LEN(rows)}, .shared = cli_common_options(&common, shared)};
+        .examples =
+            "  broom wait INC-3 --for status=mitigated --timeout 30m && echo 'training again'\n",
+        .least = 1,
+        .most = 1,
+        .own = {rows, ARRAY_LEN(rows)},
+        .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     char ref[32];
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
         return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!cli_parse_ref(cli, "wait", arguments.items[0], ref) || !parse_goal(cli, goal, &waiting.goal))
+    if (!cli_parse_ref(cli, "wait", arguments.items[0], ref) ||
+        !parse_goal(cli, goal, &waiting.goal))
         return EXIT_USAGE;
     waiting.ref = ref;
     waiting.common = &common;

@@ -1,5 +1,6 @@
-/* The commands of `broom` in this folder. Each parses its own options, prints data on cli->out and words on
- * cli->err, and returns the exit code of formats.md section 6. argv[0] is the command's name.
+/* The commands of `broom` in this folder. Each parses its own options, prints data on cli->out and
+ * words on cli->err, and returns the exit code of formats.md section 6. argv[0] is the command's
+ * name.
  */
 #ifndef BROOM_CLI_COMMANDS_H
 #define BROOM_CLI_COMMANDS_H
@@ -9,7 +10,7 @@
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_jobs(struct cli *cli, int argc, char **argv);
 int cmd_ranks(struct cli *cli, int argc, char **argv);
-int cmd_incidents(struct cli *cli, int argc, char **argv);       /* list, or the word behind it */
+int cmd_incidents(struct cli *cli, int argc, char **argv); /* list, or the word behind it */
 int cmd_incident_show(struct cli *cli, int argc, char **argv);
 int cmd_incident_timeline(struct cli *cli, int argc, char **argv);
 int cmd_note(struct cli *cli, int argc, char **argv);

@@ -1,5 +1,6 @@
-/* Builds the bundle file by file: each is made, summed, written and let go, so that only the largest of them has
- * to fit into memory. Rows are put in order here, whatever order the server gave.
+/* Builds the bundle file by file: each is made, summed, written and let go, so that only the
+ * largest of them has to fit into memory. Rows are put in order here, whatever order the server
+ * gave.
  */
 #include "controller/cli/export.h"
 
@@ -20,20 +21,21 @@
 struct bundle {
     const struct json *answer;
     struct incident_view view;
-    char folder[40];             /* "INC-3" */
+    char folder[40]; /* "INC-3" */
     int64_t mtime_s;
     export_sink_fn *sink;
     void *context;
-    struct text sums;            /* SHA256SUMS so far */
-    struct text files;           /* the manifest's list so far */
+    struct text sums;  /* SHA256SUMS so far */
+    struct text files; /* the manifest's list so far */
     struct json_writer list;
-    struct job *job;             /* NULL when its document is missing */
+    struct job *job; /* NULL when its document is missing */
     const char *plots[8];
     size_t plot_count;
     struct text *problems;
 };
 
-static enum status put_entry(struct bundle *bundle, const char *name, const struct text *bytes, struct error *reterr)
+static enum status put_entry(struct bundle *bundle, const char *name, const struct text *bytes,
+                             struct error *reterr)
 {
     char path[TAR_NAME_BYTES];
     AUTO_TEXT block = {0};
@@ -43,7 +45,8 @@ static enum status put_entry(struct bundle *bundle, const char *name, const stru
     return bundle->sink(bundle->context, (struct view){block.bytes, block.length}, reterr);
 }
 
-static enum status put_file(struct bundle *bundle, const char *name, const struct text *bytes, struct error *reterr)
+static enum status put_file(struct bundle *bundle, const char *name, const struct text *bytes,
+                            struct error *reterr)
 {
     char hex[DIGEST_HEX_BYTES];
     TRY(digest_sha256((struct view){bytes->bytes, bytes->length}, hex, reterr));
@@ -56,7 +59,8 @@ static enum status put_file(struct bundle *bundle, const char *name, const struc
     return put_entry(bundle, name, bytes, reterr);
 }
 
-static enum status put_lines(struct bundle *bundle, const char *name, const char *member, struct error *reterr)
+static enum status put_lines(struct bundle *bundle, const char *name, const char *member,
+                             struct error *reterr)
 {
     AUTO_TEXT out = {0};
     const struct json *rows = json_get(bundle->answer, member);
@@ -80,8 +84,8 @@ static void add_csv_value(struct text *out, const struct json *value, bool is_ti
 }
 
 /* Members of rows as CSV; time_ns becomes a UTC time. */
-static enum status put_csv(struct bundle *bundle, const char *name, const char *member, const char *const *columns,
-                           size_t column_count, struct error *reterr)
+static enum status put_csv(struct bundle *bundle, const char *name, const char *member,
+                           const char *const *columns, size_t column_count, struct error *reterr)
 {
     AUTO_TEXT out = {0};
     for (size_t c = 0; c < column_count; c++)
@@ -90,13 +94,15 @@ static enum status put_csv(struct bundle *bundle, const char *name, const char *
     const struct json *rows = json_get(bundle->answer, member);
     for (const struct json *row = json_first(rows); row != NULL; row = json_next(row)) {
         for (size_t c = 0; c < column_count; c++)
-            add_csv_value(&out, json_get(row, columns[c]), strcmp(columns[c], "time_ns") == 0, c == 0);
+            add_csv_value(&out, json_get(row, columns[c]), strcmp(columns[c], "time_ns") == 0,
+                          c == 0);
         text_add(&out, "\n");
     }
     return put_file(bundle, name, &out, reterr);
 }
 
-static enum status put_pretty(struct bundle *bundle, const char *name, const struct json *json, struct error *reterr)
+static enum status put_pretty(struct bundle *bundle, const char *name, const struct json *json,
+                              struct error *reterr)
 {
     AUTO_TEXT out = {0};
     cli_add_pretty_json(&out, json);
@@ -132,12 +138,15 @@ static int32_t count_ranks(const struct bundle *bundle, const struct raw_metric 
 
 static int32_t stage_of(const struct bundle *bundle, int32_t rank)
 {
-    return bundle->job != NULL && rank < bundle->job->world_size ? job_place_of(bundle->job, rank).stage : 0;
+    return bundle->job != NULL && rank < bundle->job->world_size
+               ? job_place_of(bundle->job, rank).stage
+               : 0;
 }
 
-/* Peers have the same work: the stages that the suspects are in. Where those are all suspects, every other rank
- * stands in. */
-static const char *assign_roles(const struct bundle *bundle, enum plot_role *roles, int32_t count, size_t *ret_peers)
+/* Peers have the same work: the stages that the suspects are in. Where those are all suspects,
+ * every other rank stands in. */
+static const char *assign_roles(const struct bundle *bundle, enum plot_role *roles, int32_t count,
+                                size_t *ret_peers)
 {
     AUTO_FREE bool *stages = xcalloc((size_t)count + 1, sizeof *stages);
     for (int32_t rank = 0; rank < count; rank++) {
@@ -176,12 +185,15 @@ static const struct {
 } plot_rows[] = {
     {"compute_ms", "plots/compute_ms.svg", "own compute time",
      "The slow rank computes longer than those that have the same work."},
-    {"allreduce_ms", "plots/allreduce_ms.svg", "time inside the gradient all-reduce, waiting included",
+    {"allreduce_ms", "plots/allreduce_ms.svg",
+     "time inside the gradient all-reduce, waiting included",
      "The slow rank waits least: the others wait for it."},
-    {"step_ms", "plots/step_ms.svg", "step time", "All ranks of a synchronous job share it: this is what the job lost."},
+    {"step_ms", "plots/step_ms.svg", "step time",
+     "All ranks of a synchronous job share it: this is what the job lost."},
 };
 
-static bool draw(const struct bundle *bundle, const struct raw_metric *metric, size_t index, struct text *svg)
+static bool draw(const struct bundle *bundle, const struct raw_metric *metric, size_t index,
+                 struct text *svg)
 {
     const struct incident_view *view = &bundle->view;
     const struct plot_mark marks[] = {{"fault", view->fault_ns, "#b91c1c"},
@@ -199,15 +211,25 @@ static bool draw(const struct bundle *bundle, const struct raw_metric *metric, s
     name_suspects(bundle, &suspects);
     text_addf(&peer_name, "%zu %s", peers, noun);
     bool is_slow = strcmp(view->kind, "slow") == 0;
-    struct plot plot = {.title = title.bytes,
-                        .subtitle = is_slow ? plot_rows[index].subtitle : "Of the ranks at fault and of the others, round the fault.",
-                        .suspects = suspects.bytes, .peers = peer_name.bytes, .unit = "ms", .metric = metric, .roles = roles,
-                        .rank_count = rank_count, .marks = marks, .mark_count = ARRAY_LEN(marks),
-                        .bad_from_ns = view->fault_ns, .bad_to_ns = view->mitigated_ns};
+    struct plot plot = {
+        .title = title.bytes,
+        .subtitle = is_slow ? plot_rows[index].subtitle
+                            : "Of the ranks at fault and of the others, round the fault.",
+        .suspects = suspects.bytes,
+        .peers = peer_name.bytes,
+        .unit = "ms",
+        .metric = metric,
+        .roles = roles,
+        .rank_count = rank_count,
+        .marks = marks,
+        .mark_count = ARRAY_LEN(marks),
+        .bad_from_ns = view->fault_ns,
+        .bad_to_ns = view->mitigated_ns};
     return plot_write(&plot, svg);
 }
 
-static enum status put_plot(struct bundle *bundle, const struct raw_metric *metric, struct error *reterr)
+static enum status put_plot(struct bundle *bundle, const struct raw_metric *metric,
+                            struct error *reterr)
 {
     for (size_t i = 0; i < ARRAY_LEN(plot_rows); i++) {
         AUTO_TEXT svg = {0};
@@ -219,7 +241,8 @@ static enum status put_plot(struct bundle *bundle, const struct raw_metric *metr
     return OK;
 }
 
-static enum status put_metric(struct bundle *bundle, const struct raw_metric *metric, struct error *reterr)
+static enum status put_metric(struct bundle *bundle, const struct raw_metric *metric,
+                              struct error *reterr)
 {
     char name[TAR_NAME_BYTES];
     AUTO_TEXT csv = {0};
@@ -229,13 +252,15 @@ static enum status put_metric(struct bundle *bundle, const struct raw_metric *me
     return put_plot(bundle, metric, reterr);
 }
 
-static enum status put_samples(struct bundle *bundle, const struct json *windows, struct error *reterr)
+static enum status put_samples(struct bundle *bundle, const struct json *windows,
+                               struct error *reterr)
 {
     size_t count;
     AUTO_FREE const char **names = raw_metric_names(windows, &count);
     if (count == 0)
-        text_add(bundle->problems, "it holds no samples: they are kept some minutes after the fault, so export again "
-                                   "later; a job that ended before leaves none\n");
+        text_add(bundle->problems,
+                 "it holds no samples: they are kept some minutes after the fault, so export again "
+                 "later; a job that ended before leaves none\n");
     for (size_t i = 0; i < count; i++) {
         struct raw_metric metric = raw_metric_load(windows, names[i], bundle->problems);
         enum status status = put_metric(bundle, &metric, reterr);
@@ -265,8 +290,9 @@ static enum status put_words(struct bundle *bundle, struct error *reterr)
 static enum status put_tables(struct bundle *bundle, struct error *reterr)
 {
     static const char *const timeline[] = {"time_ns", "seq", "kind", "actor", "text", "details"};
-    static const char *const events[] = {"time_ns", "kind", "host", "gpu", "rack", "rail", "code", "subcode",
-                                         "tray", "pci", "uuid", "message", "job", "source"};
+    static const char *const events[] = {"time_ns", "kind",    "host",    "gpu",   "rack",
+                                         "rail",    "code",    "subcode", "tray",  "pci",
+                                         "uuid",    "message", "job",     "source"};
     TRY(put_csv(bundle, "timeline.csv", "timeline", timeline, ARRAY_LEN(timeline), reterr));
     TRY(put_csv(bundle, "events.csv", "events", events, ARRAY_LEN(events), reterr));
     TRY(put_lines(bundle, "decisions.jsonl", "decisions", reterr));
@@ -301,7 +327,8 @@ static enum status put_manifest(struct bundle *bundle, struct error *reterr)
 static enum status put_all(struct bundle *bundle, const struct json *windows, struct error *reterr)
 {
     AUTO_TEXT end = {0};
-    TRY(put_samples(bundle, windows, reterr)); /* first: the report names the plots and what could not be read */
+    TRY(put_samples(bundle, windows,
+                    reterr)); /* first: the report names the plots and what could not be read */
     TRY(put_words(bundle, reterr));
     TRY(put_tables(bundle, reterr));
     TRY(put_manifest(bundle, reterr));
@@ -351,14 +378,17 @@ static const struct json **sorted_rows(const struct json *array, size_t *ret_cou
     return rows;
 }
 
-/* The answer with its rows in order and without the samples, which are read once, from the original. */
-static enum status put_in_order(const struct json *answer, struct json **ret_ordered, struct error *reterr)
+/* The answer with its rows in order and without the samples, which are read once, from the
+ * original. */
+static enum status put_in_order(const struct json *answer, struct json **ret_ordered,
+                                struct error *reterr)
 {
     static const char *const lists[] = {"timeline", "decisions", "actions", "verdicts", "events"};
     AUTO_TEXT text = {0};
     struct json_writer writer = json_writer(&text);
     json_open_object(&writer);
-    for (const struct json *member = json_first(answer); member != NULL; member = json_next(member)) {
+    for (const struct json *member = json_first(answer); member != NULL;
+         member = json_next(member)) {
         if (strcmp(json_key(member), "incident") != 0 && strcmp(json_key(member), "job") != 0)
             continue;
         AUTO_TEXT copy = {0};
@@ -382,17 +412,22 @@ static enum status put_in_order(const struct json *answer, struct json **ret_ord
     return json_parse((struct view){text.bytes, text.length}, ret_ordered, reterr);
 }
 
-enum status export_write(const struct json *answer, export_sink_fn *sink, void *context, struct text *problems,
-                         struct error *reterr)
+enum status export_write(const struct json *answer, export_sink_fn *sink, void *context,
+                         struct text *problems, struct error *reterr)
 {
     const struct json *incident = json_get(answer, "incident");
-    if (json_kind(incident) != JSON_OBJECT || strncmp(json_get_string(incident, "ref", ""), "INC-", 4) != 0)
+    if (json_kind(incident) != JSON_OBJECT ||
+        strncmp(json_get_string(incident, "ref", ""), "INC-", 4) != 0)
         return error_set(reterr, ERR_INVALID, "the answer holds no incident");
     AUTO(json_free) struct json *ordered = NULL;
     TRY(put_in_order(answer, &ordered, reterr));
     incident = json_get(ordered, "incident");
-    struct bundle bundle = {.answer = ordered, .view = incident_view_of(incident), .sink = sink, .context = context,
-                            .problems = problems, .mtime_s = json_get_int(incident, "time_ns", 0) / 1000000000};
+    struct bundle bundle = {.answer = ordered,
+                            .view = incident_view_of(incident),
+                            .sink = sink,
+                            .context = context,
+                            .problems = problems,
+                            .mtime_s = json_get_int(incident, "time_ns", 0) / 1000000000};
     text_copy(bundle.folder, sizeof bundle.folder, bundle.view.ref);
     bundle.list = json_writer(&bundle.files);
     json_open_array(&bundle.list);

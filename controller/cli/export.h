@@ -1,4 +1,5 @@
-/* The postmortem bundle: everything about one incident in one tar file that is the same bytes each time.
+/* The postmortem bundle: everything about one incident in one tar file that is the same bytes each
+ * time.
  *
  *   INC-3/README.txt      how to read and verify it with coreutils
  *   INC-3/report.md       the postmortem with its facts filled in
@@ -18,8 +19,8 @@
 /* Takes the next bytes of the archive; what it fails with ends the export. */
 typedef enum status export_sink_fn(void *context, struct view bytes, struct error *reterr);
 
-/* answer: what GET /api/v1/incidents/{ref}/export gives. What of it cannot be read is left out; `problems` gets a
- * line for each, and so does the report. */
+/* answer: what GET /api/v1/incidents/{ref}/export gives. What of it cannot be read is left out;
+ * `problems` gets a line for each, and so does the report. */
 MUST_CHECK enum status export_write(const struct json *answer, export_sink_fn *sink, void *context,
                                     struct text *problems, struct error *reterr);
 
@@ -27,8 +28,9 @@ struct export_check {
     size_t files;
     size_t problems;
 };
-/* Checks a whole archive: its own structure, SHA256SUMS and the manifest. Each problem is a line in `problems`.
- * OK when there is none, else ERR_INVALID. */
-MUST_CHECK enum status export_verify(struct view archive, struct text *problems, struct export_check *ret_check);
+/* Checks a whole archive: its own structure, SHA256SUMS and the manifest. Each problem is a line in
+ * `problems`. OK when there is none, else ERR_INVALID. */
+MUST_CHECK enum status export_verify(struct view archive, struct text *problems,
+                                     struct export_check *ret_check);
 
 #endif

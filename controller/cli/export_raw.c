@@ -15,7 +15,8 @@ void raw_metric_done(struct raw_metric *metric)
 
 void raw_metric_add(struct raw_metric *metric, struct raw_point point)
 {
-    metric->points = array_grow(metric->points, metric->count, &metric->capacity, sizeof *metric->points);
+    metric->points = array_grow(metric->points, metric->count, &metric->capacity,
+                                sizeof *metric->points);
     metric->points[metric->count++] = point;
 }
 
@@ -61,7 +62,8 @@ static void add_point_time(struct text *out, int64_t time_ns, int64_t *second, s
         prefix->length -= 4; /* "000Z" */
     }
     int ms = (int)(time_ns % second_ns / 1000000);
-    const char digits[4] = {(char)('0' + ms / 100), (char)('0' + ms / 10 % 10), (char)('0' + ms % 10), 'Z'};
+    const char digits[4] = {(char)('0' + ms / 100), (char)('0' + ms / 10 % 10),
+                            (char)('0' + ms % 10), 'Z'};
     text_add_bytes(out, prefix->bytes, prefix->length);
     text_add_bytes(out, digits, sizeof digits);
 }
@@ -74,8 +76,8 @@ void raw_metric_write_csv(const struct raw_metric *metric, struct text *out)
     for (size_t i = 0; i < metric->count; i++) {
         const struct raw_point *point = &metric->points[i];
         char rest[80];
-        int length = snprintf(rest, sizeof rest, ",%lld,%d,%.9g\n", (long long)point->step, (int)point->rank,
-                              point->value);
+        int length = snprintf(rest, sizeof rest, ",%lld,%d,%.9g\n", (long long)point->step,
+                              (int)point->rank, point->value);
         add_point_time(out, point->time_ns, &second, &prefix);
         text_add_bytes(out, rest, (size_t)length);
     }

@@ -14,18 +14,20 @@ struct raw_point {
 
 /* One metric, sorted by time, step and rank, without doubles. */
 struct raw_metric {
-    const char *name;          /* borrowed: "compute_ms" */
-    struct raw_point *points;  /* owned */
+    const char *name;         /* borrowed: "compute_ms" */
+    struct raw_point *points; /* owned */
     size_t count;
     size_t capacity;
 };
 
-/* From the raw_window records of an export, those of one metric; several windows become one. What cannot be
- * read is left out, and a line of `problems` says why. The caller calls raw_metric_done. One metric at a time: those
- * of a large job would not fit into memory together. */
-struct raw_metric raw_metric_load(const struct json *windows, const char *name, struct text *problems);
+/* From the raw_window records of an export, those of one metric; several windows become one. What
+ * cannot be read is left out, and a line of `problems` says why. The caller calls raw_metric_done.
+ * One metric at a time: those of a large job would not fit into memory together. */
+struct raw_metric raw_metric_load(const struct json *windows, const char *name,
+                                  struct text *problems);
 void raw_metric_done(struct raw_metric *metric);
-/* Names of the metrics, sorted, each once; the array is the caller's, the names are borrowed from windows. */
+/* Names of the metrics, sorted, each once; the array is the caller's, the names are borrowed from
+ * windows. */
 const char **raw_metric_names(const struct json *windows, size_t *ret_count);
 void raw_metric_add(struct raw_metric *metric, struct raw_point point);
 void raw_metric_sort(struct raw_metric *metric);

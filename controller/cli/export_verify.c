@@ -1,4 +1,5 @@
-/* Checks a bundle as strictly as it is written: one flipped bit anywhere is a problem with a name. */
+/* Checks a bundle as strictly as it is written: one flipped bit anywhere is a problem with a name.
+ */
 #include "controller/cli/export.h"
 
 #include "controller/base/mem.h"
@@ -40,7 +41,8 @@ static void read_entries(struct check *check, struct view archive)
         }
         if (entry.name[0] == '\0')
             return;
-        check->entries = array_grow(check->entries, check->entry_count, &check->capacity, sizeof *check->entries);
+        check->entries = array_grow(check->entries, check->entry_count, &check->capacity,
+                                    sizeof *check->entries);
         check->entries[check->entry_count++] = entry;
     }
     problem(check, "the archive holds more than %d files", FILES_MAX);
@@ -50,7 +52,8 @@ static void read_entries(struct check *check, struct view archive)
 static const char *inner_name(const struct check *check, const struct tar_entry *entry)
 {
     size_t folder = strcspn(check->entries[0].name, "/");
-    bool inside = strncmp(entry->name, check->entries[0].name, folder + 1) == 0 && entry->name[folder] == '/';
+    bool inside = strncmp(entry->name, check->entries[0].name, folder + 1) == 0 &&
+                  entry->name[folder] == '/';
     return inside && strstr(entry->name, "..") == NULL ? entry->name + folder + 1 : NULL;
 }
 
@@ -91,11 +94,13 @@ static void check_sums(struct check *check)
         if (memmem(sums->bytes.bytes, sums->bytes.length, line.bytes, line.length) == NULL)
             problem(check, "%s does not match its sum in SHA256SUMS", name);
     }
-    if (check->count == 0 && !view_equals_view((struct view){right.bytes, right.length}, sums->bytes))
+    if (check->count == 0 &&
+        !view_equals_view((struct view){right.bytes, right.length}, sums->bytes))
         problem(check, "SHA256SUMS names other files than the archive holds");
 }
 
-static void check_listed(struct check *check, const struct json *item, const struct tar_entry *entry)
+static void check_listed(struct check *check, const struct json *item,
+                         const struct tar_entry *entry)
 {
     char hex[DIGEST_HEX_BYTES];
     const char *name = json_get_string(item, "name", "?");
@@ -104,7 +109,8 @@ static void check_listed(struct check *check, const struct json *item, const str
     else if (json_get_int(item, "bytes", -1) != (int64_t)entry->bytes.length)
         problem(check, "%s has %zu bytes, the manifest says %lld", name, entry->bytes.length,
                 (long long)json_get_int(item, "bytes", -1));
-    else if (digest_sha256(entry->bytes, hex, NULL) != OK || strcmp(hex, json_get_string(item, "sha256", "")) != 0)
+    else if (digest_sha256(entry->bytes, hex, NULL) != OK ||
+             strcmp(hex, json_get_string(item, "sha256", "")) != 0)
         problem(check, "%s does not match its sum in the manifest", name);
 }
 
@@ -128,11 +134,12 @@ static void check_manifest(struct check *check)
     for (const struct json *item = json_first(files); item != NULL; item = json_next(item))
         check_listed(check, item, find_entry(check, json_get_string(item, "name", "?")));
     if (json_size(files) + 2 != check->entry_count)
-        problem(check, "the manifest lists %zu files, the archive holds %zu beside it", json_size(files),
-                check->entry_count);
+        problem(check, "the manifest lists %zu files, the archive holds %zu beside it",
+                json_size(files), check->entry_count);
 }
 
-enum status export_verify(struct view archive, struct text *problems, struct export_check *ret_check)
+enum status export_verify(struct view archive, struct text *problems,
+                          struct export_check *ret_check)
 {
     struct check check = {.problems = problems};
     read_entries(&check, archive);

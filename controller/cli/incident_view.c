@@ -55,7 +55,8 @@ struct incident_view incident_view_of(const struct json *record)
         .gpu_hours = lost_gpu_hours(cost),
     };
     const struct json *plan = json_get(record, "plan");
-    view.plan = json_kind(plan) == JSON_OBJECT ? json_get_string(plan, "name", "") : json_string(plan, "");
+    view.plan = json_kind(plan) == JSON_OBJECT ? json_get_string(plan, "name", "")
+                                               : json_string(plan, "");
     read_severity(record, view.severity);
     if (view.waiting_for != NULL && view.waiting_for[0] == '\0')
         view.waiting_for = NULL;
@@ -67,9 +68,11 @@ struct incident_view incident_view_of(const struct json *record)
 
 const char *incident_view_noun(const struct incident_view *view)
 {
-    static const char *const nouns[][2] = {
-        {"slow", "slowness"}, {"fault", "hardware fault"}, {"numeric", "numeric trouble"},
-        {"regression", "slow-down"}, {"info", "remark"}};
+    static const char *const nouns[][2] = {{"slow", "slowness"},
+                                           {"fault", "hardware fault"},
+                                           {"numeric", "numeric trouble"},
+                                           {"regression", "slow-down"},
+                                           {"info", "remark"}};
     for (size_t i = 0; i < ARRAY_LEN(nouns); i++)
         if (strcmp(view->kind, nouns[i][0]) == 0)
             return nouns[i][1];
@@ -109,7 +112,8 @@ void incident_view_add_names(const struct json *names, size_t limit, struct text
         text_add(out, "none");
     if (limit == 0 || limit + 1 == count) /* "and 1 more" takes the place of the one */
         limit = count;
-    for (const struct json *item = json_first(names); item != NULL && shown < limit; item = json_next(item)) {
+    for (const struct json *item = json_first(names); item != NULL && shown < limit;
+         item = json_next(item)) {
         const char *name = json_kind(item) == JSON_OBJECT ? json_get_string(item, "name", "?")
                                                           : json_string(item, "?");
         text_addf(out, "%s%s", shown++ > 0 ? ", " : "", name);

@@ -1,4 +1,5 @@
-/* Options from tables. Whatever is wrong is answered in one line that names the nearest right word. */
+/* Options from tables. Whatever is wrong is answered in one line that names the nearest right word.
+ */
 #include "controller/cli/options.h"
 
 #include <string.h>
@@ -125,7 +126,8 @@ static enum parsed take_option(struct parse *parse, const struct option_row *row
 static enum parsed take_long(struct parse *parse, const char *given)
 {
     const char *equals = strchr(given, '=');
-    struct view name = {given + 2, equals != NULL ? (size_t)(equals - given) - 2 : strlen(given) - 2};
+    struct view name = {given + 2,
+                        equals != NULL ? (size_t)(equals - given) - 2 : strlen(given) - 2};
     const struct option_row *row = find_row(parse->usage, name, 0);
     if (row == NULL)
         return unknown_option(parse, given);
@@ -137,7 +139,10 @@ static enum parsed take_short(struct parse *parse, const char *given)
     const struct option_row *row = find_row(parse->usage, view_of(""), given[1]);
     if (row == NULL)
         return unknown_option(parse, given);
-    return take_option(parse, row, given[2] == '\0' ? NULL : given[2] == '=' ? given + 3 : given + 2);
+    return take_option(parse, row,
+                       given[2] == '\0'  ? NULL
+                       : given[2] == '=' ? given + 3
+                                         : given + 2);
 }
 
 static enum parsed check_count(struct parse *parse, const struct arguments *arguments)
@@ -159,7 +164,8 @@ static enum parsed check_count(struct parse *parse, const struct arguments *argu
 enum parsed options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
                           struct arguments *ret_arguments)
 {
-    struct parse parse = {.usage = usage, .argc = argc, .argv = argv, .next = 1, .out = out, .err = err};
+    struct parse parse = {
+        .usage = usage, .argc = argc, .argv = argv, .next = 1, .out = out, .err = err};
     bool options_over = false;
     ret_arguments->count = 0;
     while (parse.next < argc) {

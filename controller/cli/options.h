@@ -1,11 +1,13 @@
-/* Command-line options from a table: parsing, range errors, near names and help come from the same rows.
+/* Command-line options from a table: parsing, range errors, near names and help come from the same
+ * rows.
  *
  *     int64_t since_ns = DAY;
  *     const struct option_row rows[] = {
- *         {"since", 0, OPTION_DURATION, "DURATION", "only what changed within it", &since_ns, NULL},
+ *         {"since", 0, OPTION_DURATION, "DURATION", "only what changed within it", &since_ns,
+ * NULL},
  *     };
- *     const struct usage usage = {.command = "incidents", .summary = "...", .own = {rows, ARRAY_LEN(rows)}};
- *     switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) ...
+ *     const struct usage usage = {.command = "incidents", .summary = "...", .own = {rows,
+ * ARRAY_LEN(rows)}}; switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) ...
  */
 #ifndef BROOM_CLI_OPTIONS_H
 #define BROOM_CLI_OPTIONS_H
@@ -14,25 +16,34 @@
 
 #include <stdio.h>
 
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_FINDINGS = 3, EXIT_NOT_FOUND = 4,
-       EXIT_DENIED = 5, EXIT_UNREACHABLE = 6, EXIT_REFUSED = 7, EXIT_TIMED_OUT = 8 };
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_FINDINGS = 3,
+    EXIT_NOT_FOUND = 4,
+    EXIT_DENIED = 5,
+    EXIT_UNREACHABLE = 6,
+    EXIT_REFUSED = 7,
+    EXIT_TIMED_OUT = 8
+};
 
 enum option_kind {
-    OPTION_FLAG = 0,   /* bool: set to true */
-    OPTION_TEXT,       /* const char *: borrowed from argv */
-    OPTION_CHOICE,     /* const char *: one of choices */
-    OPTION_NUMBER,     /* double, > 0 */
-    OPTION_DURATION    /* int64_t nanoseconds: "10m" */
+    OPTION_FLAG = 0, /* bool: set to true */
+    OPTION_TEXT,     /* const char *: borrowed from argv */
+    OPTION_CHOICE,   /* const char *: one of choices */
+    OPTION_NUMBER,   /* double, > 0 */
+    OPTION_DURATION  /* int64_t nanoseconds: "10m" */
 };
 
 struct option_row {
-    const char *name;             /* without the dashes */
-    char letter;                  /* 0: none */
+    const char *name; /* without the dashes */
+    char letter;      /* 0: none */
     enum option_kind kind;
-    const char *value;            /* word for the help: "DURATION"; NULL for flags */
+    const char *value; /* word for the help: "DURATION"; NULL for flags */
     const char *help;
-    void *target;                 /* what the kind says; holds the default beforehand */
-    const char *const *choices;   /* OPTION_CHOICE: NULL-terminated */
+    void *target;               /* what the kind says; holds the default beforehand */
+    const char *const *choices; /* OPTION_CHOICE: NULL-terminated */
 };
 
 struct option_table {
@@ -41,14 +52,14 @@ struct option_table {
 };
 
 struct usage {
-    const char *command;          /* "incidents show" */
-    const char *arguments;        /* "INC-n", or "" */
-    const char *summary;          /* one sentence */
-    const char *details;          /* paragraphs, or NULL */
-    const char *examples;         /* "  broom ...\n" lines, or NULL */
-    int least, most;              /* number of arguments; most -1: any */
+    const char *command;   /* "incidents show" */
+    const char *arguments; /* "INC-n", or "" */
+    const char *summary;   /* one sentence */
+    const char *details;   /* paragraphs, or NULL */
+    const char *examples;  /* "  broom ...\n" lines, or NULL */
+    int least, most;       /* number of arguments; most -1: any */
     struct option_table own;
-    struct option_table shared;   /* those of every command */
+    struct option_table shared; /* those of every command */
 };
 
 enum { ARGUMENTS_MAX = 256 };

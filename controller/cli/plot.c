@@ -9,22 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 960, HEIGHT = 380, LEFT = 76, RIGHT = 936, TOP = 128, BOTTOM = 340, BINS = 215,
-       LINES_MAX = 4, MARK_ROWS = 3 };
+enum {
+    WIDTH = 960,
+    HEIGHT = 380,
+    LEFT = 76,
+    RIGHT = 936,
+    TOP = 128,
+    BOTTOM = 340,
+    BINS = 215,
+    LINES_MAX = 4,
+    MARK_ROWS = 3
+};
 
 #define SUSPECT "#c2410c"
-#define PEER "#1d4ed8"
-#define INK "#1f2937"
-#define FAINT "#6b7280"
+#define PEER    "#1d4ed8"
+#define INK     "#1f2937"
+#define FAINT   "#6b7280"
 
 struct bin {
-    double low, middle, high;   /* NAN: no value */
+    double low, middle, high; /* NAN: no value */
 };
 
 struct chart {
     const struct plot *plot;
     int64_t from_ns, to_ns;
-    double bottom, top;         /* of the value axis */
+    double bottom, top; /* of the value axis */
     struct text *out;
 };
 
@@ -47,11 +56,13 @@ static double quantile(const double *sorted, size_t count, double part)
     double place = part * (double)(count - 1);
     size_t below = (size_t)place;
     double rest = place - (double)below;
-    return below + 1 < count ? sorted[below] * (1 - rest) + sorted[below + 1] * rest : sorted[below];
+    return below + 1 < count ? sorted[below] * (1 - rest) + sorted[below + 1] * rest
+                             : sorted[below];
 }
 
 /* Takes points of a role, or of one rank when rank >= 0. */
-static bool is_taken(const struct plot *plot, const struct raw_point *point, enum plot_role role, int32_t rank)
+static bool is_taken(const struct plot *plot, const struct raw_point *point, enum plot_role role,
+                     int32_t rank)
 {
     if (point->rank < 0 || point->rank >= plot->rank_count || !isfinite(point->value))
         return false;
@@ -59,7 +70,8 @@ static bool is_taken(const struct plot *plot, const struct raw_point *point, enu
 }
 
 /* Points are sorted by time, so a bin's values stand together. */
-static void fill_bins(const struct chart *chart, enum plot_role role, int32_t rank, struct bin bins[BINS])
+static void fill_bins(const struct chart *chart, enum plot_role role, int32_t rank,
+                      struct bin bins[BINS])
 {
     const struct raw_metric *metric = chart->plot->metric;
     AUTO_FREE double *values = xcalloc(metric->count + 1, sizeof *values);
@@ -98,7 +110,8 @@ static double y_of(const struct chart *chart, double value)
     return BOTTOM - part * (BOTTOM - TOP);
 }
 
-/* The usual distance between two bins that have values; a line over more than four of them is a gap. */
+/* The usual distance between two bins that have values; a line over more than four of them is a
+ * gap. */
 static int gap_limit(const struct bin bins[BINS])
 {
     int filled = 0;
@@ -114,7 +127,8 @@ static int gap_limit(const struct bin bins[BINS])
     return filled > 1 ? 4 * ((last - first) / (filled - 1) + 1) : BINS;
 }
 
-static void draw_line(const struct chart *chart, const struct bin bins[BINS], const char *colour, double width)
+static void draw_line(const struct chart *chart, const struct bin bins[BINS], const char *colour,
+                      double width)
 {
     int limit = gap_limit(bins);
     int last = -BINS;
@@ -122,13 +136,16 @@ static void draw_line(const struct chart *chart, const struct bin bins[BINS], co
     for (int i = 0; i < BINS; i++) {
         if (isnan(bins[i].middle))
             continue;
-        text_addf(&path, "%s%.1f %.1f", i - last > limit ? "M" : "L", x_of_bin(i), y_of(chart, bins[i].middle));
+        text_addf(&path, "%s%.1f %.1f", i - last > limit ? "M" : "L", x_of_bin(i),
+                  y_of(chart, bins[i].middle));
         last = i;
     }
     if (path.length > 0)
         text_addf(chart->out,
-                  "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-linejoin=\"round\" "
-                  "stroke-linecap=\"round\"/>\n", path.bytes, colour, width);
+                  "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" "
+                  "stroke-linejoin=\"round\" "
+                  "stroke-linecap=\"round\"/>\n",
+                  path.bytes, colour, width);
 }
 
 static void draw_band_part(const struct chart *chart, const struct bin bins[BINS], int from, int to,
@@ -137,13 +154,15 @@ static void draw_band_part(const struct chart *chart, const struct bin bins[BINS
     AUTO_TEXT path = {0};
     for (int i = from; i <= to; i++)
         if (!isnan(bins[i].high))
-            text_addf(&path, "%s%.1f %.1f", path.length == 0 ? "M" : "L", x_of_bin(i), y_of(chart, bins[i].high));
+            text_addf(&path, "%s%.1f %.1f", path.length == 0 ? "M" : "L", x_of_bin(i),
+                      y_of(chart, bins[i].high));
     for (int i = to; i >= from; i--)
         if (!isnan(bins[i].low))
             text_addf(&path, "L%.1f %.1f", x_of_bin(i), y_of(chart, bins[i].low));
     if (path.length > 0)
-        text_addf(chart->out, "<path d=\"%sZ\" fill=\"%s\" fill-opacity=\"0.18\" stroke=\"none\"/>\n", path.bytes,
-                  colour);
+        text_addf(chart->out,
+                  "<path d=\"%sZ\" fill=\"%s\" fill-opacity=\"0.18\" stroke=\"none\"/>\n",
+                  path.bytes, colour);
 }
 
 static void draw_band(const struct chart *chart, const struct bin bins[BINS], const char *colour)
@@ -181,11 +200,11 @@ static void add_escaped(struct text *out, const char *text)
     }
 }
 
-static void draw_text(struct text *out, double x, double y, const char *anchor, int size, const char *colour,
-                      const char *text)
+static void draw_text(struct text *out, double x, double y, const char *anchor, int size,
+                      const char *colour, const char *text)
 {
-    text_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" fill=\"%s\">", x, y, anchor, size,
-              colour);
+    text_addf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" font-size=\"%d\" fill=\"%s\">",
+              x, y, anchor, size, colour);
     add_escaped(out, text);
     text_add(out, "</text>\n");
 }
@@ -216,14 +235,16 @@ static void draw_value_axis(const struct chart *chart)
 
 static void draw_time_axis(const struct chart *chart)
 {
-    static const int64_t steps_s[] = {1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400};
+    static const int64_t steps_s[] = {1,   2,   5,   10,   15,   30,   60,    120,
+                                      300, 600, 900, 1800, 3600, 7200, 21600, 86400};
     int64_t span_s = (chart->to_ns - chart->from_ns) / 1000000000;
     int64_t step_ns = steps_s[ARRAY_LEN(steps_s) - 1] * 1000000000;
     for (size_t i = ARRAY_LEN(steps_s); i-- > 0;)
         if (span_s / steps_s[i] <= 9)
             step_ns = steps_s[i] * 1000000000;
     text_addf(chart->out, "<path d=\"M%d %dH%d\" stroke=\"%s\"/>\n", LEFT, BOTTOM, RIGHT, FAINT);
-    for (int64_t time_ns = (chart->from_ns / step_ns + 1) * step_ns; time_ns <= chart->to_ns; time_ns += step_ns) {
+    for (int64_t time_ns = (chart->from_ns / step_ns + 1) * step_ns; time_ns <= chart->to_ns;
+         time_ns += step_ns) {
         AUTO_TEXT label = {0};
         text_add_time(&label, time_ns);
         double x = x_of(chart, time_ns);
@@ -248,8 +269,9 @@ static void draw_bad_time(const struct chart *chart)
     double from = fmax(x_of(chart, plot->bad_from_ns), LEFT);
     double to = fmin(x_of(chart, to_ns), RIGHT);
     if (to > from)
-        text_addf(chart->out, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#fef3c7\"/>\n", from, TOP,
-                  to - from, BOTTOM - TOP);
+        text_addf(chart->out,
+                  "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#fef3c7\"/>\n",
+                  from, TOP, to - from, BOTTOM - TOP);
 }
 
 /* Labels stand in three rows, so that moments seconds apart can be told apart. */
@@ -263,9 +285,11 @@ static void draw_marks(const struct chart *chart)
         double x = x_of(chart, mark->time_ns);
         double y = TOP - 34 + 13 * (row % MARK_ROWS);
         bool at_end = x > LEFT + 0.85 * (RIGHT - LEFT);
-        text_addf(chart->out, "<path d=\"M%.1f %.1fV%d\" stroke=\"%s\" stroke-dasharray=\"4 3\"/>\n", x, y - 8, BOTTOM,
-                  mark->colour);
-        draw_text(chart->out, at_end ? x - 5 : x + 5, y, at_end ? "end" : "start", 11, mark->colour, mark->label);
+        text_addf(chart->out,
+                  "<path d=\"M%.1f %.1fV%d\" stroke=\"%s\" stroke-dasharray=\"4 3\"/>\n", x, y - 8,
+                  BOTTOM, mark->colour);
+        draw_text(chart->out, at_end ? x - 5 : x + 5, y, at_end ? "end" : "start", 11, mark->colour,
+                  mark->label);
         row++;
     }
 }
@@ -275,11 +299,14 @@ static void draw_legend(const struct chart *chart)
     const struct plot *plot = chart->plot;
     AUTO_TEXT peers = {0};
     text_addf(&peers, "%s: median and 10-90 %% band", plot->peers);
-    text_addf(chart->out, "<path d=\"M%d 66h26\" stroke=\"" SUSPECT "\" stroke-width=\"2.5\"/>\n", LEFT);
+    text_addf(chart->out, "<path d=\"M%d 66h26\" stroke=\"" SUSPECT "\" stroke-width=\"2.5\"/>\n",
+              LEFT);
     draw_text(chart->out, LEFT + 34, 70, "start", 13, INK, plot->suspects);
     text_addf(chart->out,
-              "<rect x=\"%d\" y=\"60\" width=\"26\" height=\"12\" fill=\"" PEER "\" fill-opacity=\"0.18\"/>"
-              "<path d=\"M%d 66h26\" stroke=\"" PEER "\" stroke-width=\"2\"/>\n", LEFT + 390, LEFT + 390);
+              "<rect x=\"%d\" y=\"60\" width=\"26\" height=\"12\" fill=\"" PEER
+              "\" fill-opacity=\"0.18\"/>"
+              "<path d=\"M%d 66h26\" stroke=\"" PEER "\" stroke-width=\"2\"/>\n",
+              LEFT + 390, LEFT + 390);
     draw_text(chart->out, LEFT + 424, 70, "start", 13, INK, peers.bytes);
 }
 
@@ -300,8 +327,10 @@ static void draw_suspects(const struct chart *chart, int32_t suspects)
     }
 }
 
-/* The value below which `part` of the bins lie; NAN when there are none. from and to bound the bins. */
-static double quantile_of_bins(const struct bin bins[BINS], size_t member, double part, int from, int to)
+/* The value below which `part` of the bins lie; NAN when there are none. from and to bound the
+ * bins. */
+static double quantile_of_bins(const struct bin bins[BINS], size_t member, double part, int from,
+                               int to)
 {
     double values[BINS];
     size_t count = 0;
@@ -318,8 +347,9 @@ static double quantile_of_bins(const struct bin bins[BINS], size_t member, doubl
     return quantile(values, count, part);
 }
 
-/* The axis shows what is usual for both, and the suspects' bad time; the rare spike of a checkpoint or a restart
- * is cut at the edge, so that it does not flatten the rest. It starts at zero where that costs little room. */
+/* The axis shows what is usual for both, and the suspects' bad time; the rare spike of a checkpoint
+ * or a restart is cut at the edge, so that it does not flatten the rest. It starts at zero where
+ * that costs little room. */
 static bool choose_axis(struct chart *chart, const struct bin peers[BINS])
 {
     AUTO_FREE struct bin *suspects = xcalloc(BINS, sizeof *suspects);
@@ -329,7 +359,8 @@ static bool choose_axis(struct chart *chart, const struct bin peers[BINS])
     fill_bins(chart, PLOT_SUSPECT, -1, suspects);
     double high = quantile_of_bins(peers, offsetof(struct bin, high), 0.94, 0, BINS - 1);
     high = fmax(high, quantile_of_bins(suspects, offsetof(struct bin, high), 0.94, 0, BINS - 1));
-    high = fmax(high, quantile_of_bins(suspects, offsetof(struct bin, middle), 0.9, bad_from, bad_to));
+    high = fmax(high,
+                quantile_of_bins(suspects, offsetof(struct bin, middle), 0.9, bad_from, bad_to));
     double low = quantile_of_bins(peers, offsetof(struct bin, low), 0.02, 0, BINS - 1);
     low = fmin(low, quantile_of_bins(suspects, offsetof(struct bin, low), 0.02, 0, BINS - 1));
     if (!isfinite(low) || !isfinite(high)) /* fmin and fmax leave NAN out: neither has a value */
@@ -352,7 +383,8 @@ static bool choose_times(struct chart *chart)
     chart->to_ns = last_ns;
     for (size_t i = 0; i < chart->plot->mark_count; i++) {
         int64_t mark_ns = chart->plot->marks[i].time_ns;
-        if (mark_ns > last_ns && mark_ns - last_ns <= span_ns / 3 && mark_ns + span_ns / 20 > chart->to_ns)
+        if (mark_ns > last_ns && mark_ns - last_ns <= span_ns / 3 &&
+            mark_ns + span_ns / 20 > chart->to_ns)
             chart->to_ns = mark_ns + span_ns / 20;
     }
     return span_ns > 0;
@@ -371,10 +403,13 @@ bool plot_write(const struct plot *plot, struct text *out)
     for (int32_t rank = 0; rank < plot->rank_count; rank++)
         suspects += plot->roles[rank] == PLOT_SUSPECT;
     text_addf(out,
-              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
-              "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n<title>", WIDTH, HEIGHT, WIDTH, HEIGHT);
+              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 "
+              "%d %d\" role=\"img\" "
+              "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n<title>",
+              WIDTH, HEIGHT, WIDTH, HEIGHT);
     add_escaped(out, plot->title);
-    text_addf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH, HEIGHT);
+    text_addf(out, "</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH,
+              HEIGHT);
     draw_text(out, LEFT, 26, "start", 17, INK, plot->title);
     draw_text(out, LEFT, 46, "start", 13, FAINT, plot->subtitle);
     draw_bad_time(&chart);

@@ -37,21 +37,23 @@ void report_write_timeline(const struct json *timeline, struct text *out)
 
 void report_write_readme(const char *ref, struct text *out)
 {
-    text_addf(out,
-              "%s: everything that broomd recorded about this incident.\n\n"
-              "Verify:   broom export verify FILE.tar\n"
-              "          or, without broom: tar xf FILE.tar && cd %s && sha256sum -c SHA256SUMS\n"
-              "Start at: report.md (the postmortem, facts filled in), then timeline.md\n\n"
-              "incident.json    the incident as last recorded; times in ns since 1970, UTC\n"
-              "timeline.csv     what happened, in order; timeline.md is the same as a table\n"
-              "decisions.jsonl  each decision with the rule, the policy's hash and the values it saw\n"
-              "actions.jsonl    each action: intent, outcome and the cluster's response\n"
-              "verdicts.jsonl   what the detectors said, with evidence\n"
-              "events.csv       hardware and cluster events\n"
-              "topology.json    the job's layout at that time\n"
-              "plots/*.svg      the suspects against their peers\n"
-              "raw/METRIC.csv   every sample round the incident: time, step, rank, value\n"
-              "manifest.json    names, sizes and SHA-256 of the files\n", ref, ref);
+    text_addf(
+        out,
+        "%s: everything that broomd recorded about this incident.\n\n"
+        "Verify:   broom export verify FILE.tar\n"
+        "          or, without broom: tar xf FILE.tar && cd %s && sha256sum -c SHA256SUMS\n"
+        "Start at: report.md (the postmortem, facts filled in), then timeline.md\n\n"
+        "incident.json    the incident as last recorded; times in ns since 1970, UTC\n"
+        "timeline.csv     what happened, in order; timeline.md is the same as a table\n"
+        "decisions.jsonl  each decision with the rule, the policy's hash and the values it saw\n"
+        "actions.jsonl    each action: intent, outcome and the cluster's response\n"
+        "verdicts.jsonl   what the detectors said, with evidence\n"
+        "events.csv       hardware and cluster events\n"
+        "topology.json    the job's layout at that time\n"
+        "plots/*.svg      the suspects against their peers\n"
+        "raw/METRIC.csv   every sample round the incident: time, step, rank, value\n"
+        "manifest.json    names, sizes and SHA-256 of the files\n",
+        ref, ref);
 }
 
 static void add_fact(struct text *out, const char *name, const char *value)
@@ -84,8 +86,8 @@ static void add_head(struct text *out, const struct incident_view *view)
     incident_view_add_domain(view, &domain);
     text_addf(out, "# Postmortem %s: %s of ", view->ref, incident_view_noun(view));
     report_add_escaped(out, domain.bytes);
-    text_addf(&policy, "%s, rule %s, plan %s, mode %s, hash %s", view->policy, view->rule, view->plan, view->mode,
-              view->policy_hash);
+    text_addf(&policy, "%s, rule %s, plan %s, mode %s, hash %s", view->policy, view->rule,
+              view->plan, view->mode, view->policy_hash);
     text_add(out, "\n\n| fact | value |\n|---|---|\n");
     add_fact(out, "severity", view->severity);
     add_fact(out, "status", view->status);
@@ -123,8 +125,8 @@ static void add_summary(struct text *out, const struct incident_view *view)
         cli_add_span(out, incident_view_to_mitigate(view));
         text_add(out, ".\n");
     } else {
-        text_addf(out, "The job was not back at its old pace when this was exported (%s, %s).\n", view->status,
-                  view->phase);
+        text_addf(out, "The job was not back at its old pace when this was exported (%s, %s).\n",
+                  view->status, view->phase);
     }
 }
 
@@ -151,7 +153,8 @@ static void add_impact(struct text *out, const struct incident_view *view)
 static void add_evidence(struct text *out, const struct json *verdict)
 {
     bool first = true;
-    for (const struct json *item = json_first(json_get(verdict, "evidence")); item != NULL; item = json_next(item)) {
+    for (const struct json *item = json_first(json_get(verdict, "evidence")); item != NULL;
+         item = json_next(item)) {
         text_add(out, first ? "; evidence: " : ", ");
         report_add_escaped(out, json_key(item));
         text_add(out, " ");
@@ -169,8 +172,8 @@ static const struct json *verdict_of(const struct json *record)
     return json_kind(inner) == JSON_OBJECT ? inner : record;
 }
 
-/* All of the job's verdicts of that time are in the bundle. The report tells those that accuse, and of them those
- * that the core tied to this incident, if it tied any. */
+/* All of the job's verdicts of that time are in the bundle. The report tells those that accuse, and
+ * of them those that the core tied to this incident, if it tied any. */
 static bool accuses(const struct json *row)
 {
     const char *kind = json_get_string(verdict_of(row), "kind", "");
@@ -190,7 +193,8 @@ static bool any_tied(const struct json *verdicts, const struct incident_view *vi
     return false;
 }
 
-static void add_root_cause(struct text *out, const struct json *answer, const struct incident_view *view)
+static void add_root_cause(struct text *out, const struct json *answer,
+                           const struct incident_view *view)
 {
     enum { VERDICTS_TOLD = 20 };
     size_t told = 0;
@@ -203,11 +207,12 @@ static void add_root_cause(struct text *out, const struct json *answer, const st
         const struct json *verdict = verdict_of(row);
         if (!accuses(row) || (only_tied && !is_tied(row, view)) || ++told > VERDICTS_TOLD)
             continue;
-        text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"), json_get_string(verdict, "kind", "?"),
-                  json_get_string(verdict, "scope", "?"));
+        text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"),
+                  json_get_string(verdict, "kind", "?"), json_get_string(verdict, "scope", "?"));
         report_add_escaped(out, json_get_string(verdict, "id", "?"));
         text_addf(out, " at step %lld, cause %s, slowdown %.3g, gain %.3g, confidence %.4g",
-                  (long long)json_get_int(verdict, "step", -1), json_get_string(verdict, "cause", "unknown"),
+                  (long long)json_get_int(verdict, "step", -1),
+                  json_get_string(verdict, "cause", "unknown"),
                   json_get_number(verdict, "slowdown", NAN), json_get_number(verdict, "gain", NAN),
                   json_get_number(verdict, "confidence", NAN));
         add_evidence(out, verdict);
@@ -217,7 +222,8 @@ static void add_root_cause(struct text *out, const struct json *answer, const st
         text_addf(out, "- and %zu more in verdicts.jsonl\n", told - VERDICTS_TOLD);
     if (told == 0)
         text_add(out, "- no verdict that accuses is recorded\n");
-    text_add(out, "\nWhat it really was: _to be filled in (hardware log, vendor, repair ticket)_\n");
+    text_add(out,
+             "\nWhat it really was: _to be filled in (hardware log, vendor, repair ticket)_\n");
 }
 
 static void add_trigger(struct text *out, const struct json *answer)
@@ -226,7 +232,8 @@ static void add_trigger(struct text *out, const struct json *answer)
     const struct json *events = json_get(answer, "events");
     size_t shown = 0;
     text_add(out, "\n## Trigger\n\n");
-    for (const struct json *row = json_first(events); row != NULL && shown < SHOWN; row = json_next(row), shown++) {
+    for (const struct json *row = json_first(events); row != NULL && shown < SHOWN;
+         row = json_next(row), shown++) {
         text_add(out, "- ");
         cli_add_time(out, json_get_int(row, "time_ns", 0));
         text_addf(out, " %s", json_get_string(row, "kind", "?"));
@@ -241,7 +248,8 @@ static void add_trigger(struct text *out, const struct json *answer)
     if (json_size(events) > shown)
         text_addf(out, "- and %zu more in events.csv\n", json_size(events) - shown);
     if (json_size(events) == 0)
-        text_add(out, "No hardware or cluster event was reported around it: the steps alone told.\n");
+        text_add(out,
+                 "No hardware or cluster event was reported around it: the steps alone told.\n");
     text_add(out, "\nWhat set it off: _to be filled in_\n");
 }
 
@@ -271,9 +279,11 @@ static void add_action(struct text *out, const struct json *action)
     cli_add_time(out, json_get_int(action, "time_ns", 0));
     text_addf(out, " | %s | ", json_get_string(action, "verb", "?"));
     report_add_escaped(out, nodes.bytes);
-    text_addf(out, " | %s | ", json_kind(outcome) == JSON_OBJECT ? json_get_string(outcome, "outcome", "?")
-                                                                   : json_string(outcome, "no outcome"));
-    report_add_escaped(out, json_get_string(outcome, "reason", json_get_string(action, "reason", "")));
+    text_addf(out, " | %s | ",
+              json_kind(outcome) == JSON_OBJECT ? json_get_string(outcome, "outcome", "?")
+                                                : json_string(outcome, "no outcome"));
+    report_add_escaped(out,
+                       json_get_string(outcome, "reason", json_get_string(action, "reason", "")));
     text_add(out, " |\n");
 }
 
@@ -282,7 +292,8 @@ static void add_decision(struct text *out, const struct json *decision)
     text_add(out, "| ");
     cli_add_time(out, json_get_int(decision, "time_ns", 0));
     text_addf(out, " | %s | %s -> %s | %s | ", json_get_string(decision, "fsm_rule", "?"),
-              json_get_string(decision, "phase_from", "?"), json_get_string(decision, "phase_to", "?"),
+              json_get_string(decision, "phase_from", "?"),
+              json_get_string(decision, "phase_to", "?"),
               json_get_bool(decision, "executed", true) ? "done" : "only recorded");
     report_add_escaped(out, json_get_string(decision, "reason", ""));
     text_add(out, " |\n");
@@ -295,7 +306,8 @@ static void add_controller(struct text *out, const struct json *answer)
     if (json_size(actions) == 0)
         text_add(out, "It changed nothing in the cluster.\n");
     else
-        text_add(out, "| time (UTC) | action | nodes | outcome | reason |\n|---|---|---|---|---|\n");
+        text_add(out,
+                 "| time (UTC) | action | nodes | outcome | reason |\n|---|---|---|---|---|\n");
     for (const struct json *row = json_first(actions); row != NULL; row = json_next(row))
         add_action(out, row);
     const struct json *decisions = json_get(answer, "decisions");
@@ -311,11 +323,13 @@ static void add_lessons(struct text *out)
     text_add(out, "\n## Lessons\n\n"
                   "### What went well\n\n- _Was it noticed before a person noticed it?_\n"
                   "- _Was the accused domain the right one, and no healthy one touched?_\n\n"
-                  "### What went badly\n\n- _Which of the waits above was the longest, and what did it wait for?_\n"
+                  "### What went badly\n\n- _Which of the waits above was the longest, and what "
+                  "did it wait for?_\n"
                   "- _Did anybody have to act by hand? Why?_\n\n"
                   "### Where we were lucky\n\n- _to be filled in_\n"
                   "\n## Action items\n\n"
-                  "| action | kind (prevent, detect, mitigate) | owner | priority | ticket |\n|---|---|---|---|---|\n"
+                  "| action | kind (prevent, detect, mitigate) | owner | priority | ticket "
+                  "|\n|---|---|---|---|---|\n"
                   "| _to be filled in_ | | | | |\n");
 }
 
@@ -332,8 +346,8 @@ static void add_problems(struct text *out, const char *problems)
     }
 }
 
-void report_write(const struct json *answer, const char *const *plots, size_t plot_count, const char *problems,
-                  struct text *out)
+void report_write(const struct json *answer, const char *const *plots, size_t plot_count,
+                  const char *problems, struct text *out)
 {
     struct incident_view view = incident_view_of(json_get(answer, "incident"));
     add_head(out, &view);

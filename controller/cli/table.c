@@ -1,4 +1,5 @@
-/* Tables: columns as wide as their widest cell, two spaces between them, nothing behind the last. */
+/* Tables: columns as wide as their widest cell, two spaces between them, nothing behind the last.
+ */
 #include "controller/cli/table.h"
 
 #include <string.h>
@@ -36,8 +37,8 @@ void table_free(struct table *table)
     xfree(table);
 }
 
-/* What comes from a server must not steer the terminal: control bytes become '?'. C1 controls are two
- * bytes in UTF-8, 0xc2 and 0x80..0x9f. */
+/* What comes from a server must not steer the terminal: control bytes become '?'. C1 controls are
+ * two bytes in UTF-8, 0xc2 and 0x80..0x9f. */
 static char *clean_copy(const char *text)
 {
     char *copy = xstrdup(text);
@@ -53,9 +54,9 @@ static char *clean_copy(const char *text)
 void table_add_both(struct table *table, const char *cell, const char *csv)
 {
     table->cells = array_grow(table->cells, table->count, &table->capacity, sizeof *table->cells);
-    table->cells[table->count++] =
-        (struct cell){clean_copy(cell == NULL || cell[0] == '\0' ? "-" : cell),
-                      clean_copy(csv == NULL ? "" : csv)};
+    table->cells[table->count++] = (struct cell){
+        clean_copy(cell == NULL || cell[0] == '\0' ? "-" : cell),
+        clean_copy(csv == NULL ? "" : csv)};
 }
 
 void table_add(struct table *table, const char *cell)
@@ -114,14 +115,15 @@ static size_t shown_width(const char *text)
 {
     size_t width = 0;
     for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80; /* continuation bytes of UTF-8 take no place */
+        width += ((unsigned char)*text & 0xc0) !=
+                 0x80; /* continuation bytes of UTF-8 take no place */
     return width;
 }
 
 struct layout {
     const struct table *table;
     size_t *widths;
-    size_t last;       /* last column that is shown */
+    size_t last; /* last column that is shown */
     bool wide;
     bool colour;
     FILE *out;
@@ -164,15 +166,19 @@ static void measure(struct layout *layout, bool headers)
     }
 }
 
-void table_print(const struct table *table, const char *output, bool headers, bool colour, FILE *out)
+void table_print(const struct table *table, const char *output, bool headers, bool colour,
+                 FILE *out)
 {
     if (strcmp(output, "csv") == 0) {
         print_csv(table, headers, out);
         return;
     }
     AUTO_FREE size_t *widths = xcalloc(table->column_count, sizeof *widths);
-    struct layout layout = {.table = table, .widths = widths, .wide = strcmp(output, "wide") == 0,
-                            .colour = colour, .out = out};
+    struct layout layout = {.table = table,
+                            .widths = widths,
+                            .wide = strcmp(output, "wide") == 0,
+                            .colour = colour,
+                            .out = out};
     measure(&layout, headers);
     for (size_t column = 0; headers && column < table->column_count; column++)
         print_cell(&layout, column, table->columns[column].title, true);
@@ -192,9 +198,9 @@ const char *colour_of_status(const char *status)
 {
     static const struct {
         const char *status, *sgr;
-    } colours[] = {{"open", "33"},      {"mitigated", "36"}, {"resolved", "32"}, {"abnormal", "31"},
-                   {"watch", "33"},     {"stale", "35"},     {"normal", "32"},   {"succeeded", "32"},
-                   {"refused", "31"},   {"unknown", "35"},   {"escalated", "31"}};
+    } colours[] = {{"open", "33"},    {"mitigated", "36"}, {"resolved", "32"}, {"abnormal", "31"},
+                   {"watch", "33"},   {"stale", "35"},     {"normal", "32"},   {"succeeded", "32"},
+                   {"refused", "31"}, {"unknown", "35"},   {"escalated", "31"}};
     for (size_t i = 0; i < ARRAY_LEN(colours); i++)
         if (strcmp(status, colours[i].status) == 0)
             return colours[i].sgr;

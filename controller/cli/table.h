@@ -1,5 +1,5 @@
-/* Rows and columns for people (aligned) and for programs (CSV). Titles may change between releases; the CSV
- * names may only grow.
+/* Rows and columns for people (aligned) and for programs (CSV). Titles may change between releases;
+ * the CSV names may only grow.
  */
 #ifndef BROOM_CLI_TABLE_H
 #define BROOM_CLI_TABLE_H
@@ -10,11 +10,11 @@
 #include <stdio.h>
 
 struct table_column {
-    const char *title;         /* "STARTED (UTC)" */
-    const char *name;          /* in CSV: "started" */
-    bool right;                /* numbers stand right */
-    bool wide_only;            /* table leaves it out; wide and csv show it */
-    const char *(*colour)(const char *cell);  /* SGR parameters or NULL; may be NULL */
+    const char *title;                       /* "STARTED (UTC)" */
+    const char *name;                        /* in CSV: "started" */
+    bool right;                              /* numbers stand right */
+    bool wide_only;                          /* table leaves it out; wide and csv show it */
+    const char *(*colour)(const char *cell); /* SGR parameters or NULL; may be NULL */
 };
 
 struct table;
@@ -30,11 +30,12 @@ void table_add_both(struct table *table, const char *cell, const char *csv);
 size_t table_rows(const struct table *table);
 
 /* output: "table", "wide" or "csv". */
-void table_print(const struct table *table, const char *output, bool headers, bool colour, FILE *out);
+void table_print(const struct table *table, const char *output, bool headers, bool colour,
+                 FILE *out);
 
 void csv_add_cell(struct text *out, const char *cell, bool first); /* quotes where needed */
 
 const char *colour_of_severity(const char *severity);
-const char *colour_of_status(const char *status);   /* of incidents, ranks, outcomes */
+const char *colour_of_status(const char *status); /* of incidents, ranks, outcomes */
 
 #endif

@@ -75,7 +75,8 @@ void tar_add(struct text *out, const char *name, struct view bytes, int64_t mtim
     text_add_bytes(out, &header, sizeof header);
     if (bytes.length > 0)
         text_add_bytes(out, bytes.bytes, bytes.length);
-    text_add_bytes(out, zeros, (TAR_BLOCK_BYTES - bytes.length % TAR_BLOCK_BYTES) % TAR_BLOCK_BYTES);
+    text_add_bytes(out, zeros,
+                   (TAR_BLOCK_BYTES - bytes.length % TAR_BLOCK_BYTES) % TAR_BLOCK_BYTES);
 }
 
 void tar_end(struct text *out)
@@ -98,26 +99,30 @@ static bool get_octal(const char *field, size_t bytes, uint64_t *ret_value)
 static enum status check_end(struct view archive, size_t offset, struct error *reterr)
 {
     if (archive.length - offset != sizeof zeros * 2)
-        return error_set(reterr, ERR_INVALID, "the archive does not end where it should, at byte %zu", offset);
+        return error_set(reterr, ERR_INVALID,
+                         "the archive does not end where it should, at byte %zu", offset);
     for (size_t i = offset; i < archive.length; i++)
         if (archive.bytes[i] != '\0')
             return error_set(reterr, ERR_INVALID, "bytes stand behind the end, at byte %zu", i);
     return OK;
 }
 
-enum status tar_next(struct view archive, size_t *offset, struct tar_entry *ret_entry, struct error *reterr)
+enum status tar_next(struct view archive, size_t *offset, struct tar_entry *ret_entry,
+                     struct error *reterr)
 {
     struct header header;
     uint64_t size;
     uint64_t mtime_s;
     if (*offset > archive.length || archive.length - *offset < sizeof header)
-        return error_set(reterr, ERR_INVALID, "the archive is cut short at byte %zu", archive.length);
+        return error_set(reterr, ERR_INVALID, "the archive is cut short at byte %zu",
+                         archive.length);
     memcpy(&header, archive.bytes + *offset, sizeof header);
     if (memcmp(&header, zeros, sizeof header) == 0) {
         *ret_entry = (struct tar_entry){0};
         return check_end(archive, *offset, reterr);
     }
-    if (header.name[sizeof header.name - 1] != '\0' || !get_octal(header.size, sizeof header.size, &size) ||
+    if (header.name[sizeof header.name - 1] != '\0' ||
+        !get_octal(header.size, sizeof header.size, &size) ||
         !get_octal(header.mtime, sizeof header.mtime, &mtime_s))
         return error_set(reterr, ERR_INVALID, "the header at byte %zu is damaged", *offset);
     struct header right = make_header(header.name, size, (int64_t)mtime_s);
@@ -126,7 +131,8 @@ enum status tar_next(struct view archive, size_t *offset, struct tar_entry *ret_
     size_t start = *offset + sizeof header;
     size_t padding = (TAR_BLOCK_BYTES - size % TAR_BLOCK_BYTES) % TAR_BLOCK_BYTES;
     if (size > archive.length - start || padding > archive.length - start - size)
-        return error_set(reterr, ERR_INVALID, "the archive is cut short at byte %zu", archive.length);
+        return error_set(reterr, ERR_INVALID, "the archive is cut short at byte %zu",
+                         archive.length);
     for (size_t i = start + size; i < start + size + padding; i++)
         if (archive.bytes[i] != '\0')
             return error_set(reterr, ERR_INVALID, "the padding at byte %zu is damaged", i);

@@ -1,4 +1,5 @@
-/* Just enough of ustar for an archive that is the same bytes each time: plain files, one owner, one time.
+/* Just enough of ustar for an archive that is the same bytes each time: plain files, one owner, one
+ * time.
  */
 #ifndef BROOM_CLI_TAR_H
 #define BROOM_CLI_TAR_H
@@ -14,11 +15,11 @@ void tar_end(struct text *out);
 
 struct tar_entry {
     char name[TAR_NAME_BYTES + 1];
-    struct view bytes;          /* lent from the archive */
+    struct view bytes; /* lent from the archive */
 };
 
-/* The entry at *offset, which moves on. OK with an empty name at the end. ERR_INVALID: not a whole archive
- * of ours; the message says at which byte. */
+/* The entry at *offset, which moves on. OK with an empty name at the end. ERR_INVALID: not a whole
+ * archive of ours; the message says at which byte. */
 MUST_CHECK enum status tar_next(struct view archive, size_t *offset, struct tar_entry *ret_entry,
                                 struct error *reterr);
 

@@ -1,4 +1,5 @@
-/* SHA-256, for manifests and for naming contents (digest.c is the only includer of openssl/evp.h). */
+/* SHA-256, for manifests and for naming contents (digest.c is the only includer of openssl/evp.h).
+ */
 #ifndef BROOM_IO_DIGEST_H
 #define BROOM_IO_DIGEST_H
 

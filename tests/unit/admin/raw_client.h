@@ -1,5 +1,5 @@
-/* Sends bytes to a server that runs on the same loop, and gives back all that it answered: status line, headers
- * and body, as they came.
+/* Sends bytes to a server that runs on the same loop, and gives back all that it answered: status
+ * line, headers and body, as they came.
  */
 #ifndef BROOM_TESTS_UNIT_ADMIN_RAW_CLIENT_H
 #define BROOM_TESTS_UNIT_ADMIN_RAW_CLIENT_H
@@ -46,14 +46,17 @@ static inline void raw_client_late(void *context)
 }
 
 /* Connects and writes; a request of a test fits into the socket's buffer. */
-static inline void raw_client_open(struct raw_client *client, struct loop *loop, int port, const char *request,
-                                   size_t bytes)
+static inline void raw_client_open(struct raw_client *client, struct loop *loop, int port,
+                                   const char *request, size_t bytes)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    *client = (struct raw_client){.loop = loop, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    *client = (struct raw_client){.loop = loop,
+                                  .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     CU_ASSERT_TRUE_FATAL(client->fd >= 0);
-    CU_ASSERT_EQUAL_FATAL(connect(client->fd, (const struct sockaddr *)&address, sizeof address), 0);
+    CU_ASSERT_EQUAL_FATAL(connect(client->fd, (const struct sockaddr *)&address, sizeof address),
+                          0);
     CU_ASSERT_EQUAL_FATAL(write(client->fd, request, bytes), (ssize_t)bytes);
     client->watch = loop_fd_new(loop, client->fd, LOOP_READ, raw_client_readable, client);
     client->timer = loop_timer_new(loop, raw_client_late, client);
@@ -66,7 +69,8 @@ static inline void raw_client_close(struct raw_client *client)
     close(client->fd);
 }
 
-/* Runs the loop until the server has closed the connection; false when it did not within wait_ns. */
+/* Runs the loop until the server has closed the connection; false when it did not within wait_ns.
+ */
 static inline bool raw_client_wait(struct raw_client *client, int64_t wait_ns)
 {
     client->timed_out = false;

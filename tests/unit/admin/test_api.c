@@ -1,4 +1,5 @@
-/* The HTTP API over a real server and a backend of this file: which code and which words each outcome has. */
+/* The HTTP API over a real server and a backend of this file: which code and which words each
+ * outcome has. */
 #include "controller/admin/api.h"
 #include "controller/admin/auth.h"
 #include "controller/admin/page.h"
@@ -7,8 +8,8 @@
 
 #include <stdio.h>
 
-#define NONE "Accept: */*\r\n"
-#define NOW_NS INT64_C(1780000140000000000)
+#define NONE    "Accept: */*\r\n"
+#define NOW_NS  INT64_C(1780000140000000000)
 #define HOUR_NS INT64_C(3600000000000)
 
 struct world_of_test {
@@ -16,14 +17,14 @@ struct world_of_test {
     struct http_server *server;
     struct api *api;
     struct auth *auth;
-    enum status answer_status;      /* what the backend answers */
+    enum status answer_status; /* what the backend answers */
     const char *answer_reason;
     const char *answer_json;
     struct api_write_result write_result;
-    bool hold;                      /* keep answers back */
+    bool hold; /* keep answers back */
     api_done_fn *held;
     void *held_context;
-    const char *host;               /* header of the requests; NULL: localhost */
+    const char *host; /* header of the requests; NULL: localhost */
     int calls;
     char body[512], name[512], text[512], actor[128];
     enum api_precision precision;
@@ -33,15 +34,17 @@ struct world_of_test {
     bool slow_only;
 };
 
-static enum status fake_write(void *self, const struct api_write *write, struct api_write_result *ret_result,
-                              struct error *reterr)
+static enum status fake_write(void *self, const struct api_write *write,
+                              struct api_write_result *ret_result, struct error *reterr)
 {
     struct world_of_test *world = self;
     world->calls++;
     snprintf(world->body, sizeof world->body, "%.*s", (int)write->body.length, write->body.bytes);
     world->precision = write->precision;
     *ret_result = world->write_result;
-    return world->answer_status == OK ? OK : error_set(reterr, world->answer_status, "%s", world->answer_reason);
+    return world->answer_status == OK
+               ? OK
+               : error_set(reterr, world->answer_status, "%s", world->answer_reason);
 }
 
 static void fake_status(void *self, struct json_writer *writer)
@@ -59,7 +62,8 @@ static void fake_jobs(void *self, struct json_writer *writer)
     json_close(writer);
 }
 
-static enum status fake_job(void *self, const char *name, struct json_writer *writer, struct error *reterr)
+static enum status fake_job(void *self, const char *name, struct json_writer *writer,
+                            struct error *reterr)
 {
     struct world_of_test *world = self;
     text_copy(world->name, sizeof world->name, name);
@@ -71,16 +75,17 @@ static enum status fake_job(void *self, const char *name, struct json_writer *wr
     return OK;
 }
 
-static enum status fake_ranks(void *self, const char *name, bool slow_only, struct json_writer *writer,
-                              struct error *reterr)
+static enum status fake_ranks(void *self, const char *name, bool slow_only,
+                              struct json_writer *writer, struct error *reterr)
 {
     struct world_of_test *world = self;
     world->slow_only = slow_only;
     return fake_job(self, name, writer, reterr);
 }
 
-static enum status fake_put_job(void *self, const char *name, struct view document, const struct identity *identity,
-                                bool *ret_created, struct error *reterr)
+static enum status fake_put_job(void *self, const char *name, struct view document,
+                                const struct identity *identity, bool *ret_created,
+                                struct error *reterr)
 {
     struct world_of_test *world = self;
     (void)identity;
@@ -101,16 +106,19 @@ static void answer(struct world_of_test *world, api_done_fn *done, void *context
         loop_stop(world->loop);
         return;
     }
-    const struct api_answer reply = {world->answer_status, world->answer_reason, view_of(world->answer_json)};
+    const struct api_answer reply = {world->answer_status, world->answer_reason,
+                                     view_of(world->answer_json)};
     done(context, &reply);
 }
 
-static void fake_command(void *self, const struct api_command *command, api_done_fn *done, void *context)
+static void fake_command(void *self, const struct api_command *command, api_done_fn *done,
+                         void *context)
 {
     struct world_of_test *world = self;
     world->calls++;
     world->verb = command->verb;
-    text_copy(world->name, sizeof world->name, command->incident_ref != NULL ? command->incident_ref : "");
+    text_copy(world->name, sizeof world->name,
+              command->incident_ref != NULL ? command->incident_ref : "");
     text_copy(world->text, sizeof world->text, command->text);
     text_copy(world->actor, sizeof world->actor, command->identity->name);
     answer(world, done, context);
@@ -121,8 +129,10 @@ static void fake_query(void *self, const struct api_query *query, api_done_fn *d
     struct world_of_test *world = self;
     world->calls++;
     world->query = *query;
-    text_copy(world->query_ref, sizeof world->query_ref, query->incident_ref != NULL ? query->incident_ref : "");
-    text_copy(world->query_status, sizeof world->query_status, query->status != NULL ? query->status : "");
+    text_copy(world->query_ref, sizeof world->query_ref,
+              query->incident_ref != NULL ? query->incident_ref : "");
+    text_copy(world->query_status, sizeof world->query_status,
+              query->status != NULL ? query->status : "");
     text_copy(world->query_job, sizeof world->query_job, query->job != NULL ? query->job : "");
     answer(world, done, context);
 }
@@ -160,7 +170,8 @@ static struct auth *make_auth(void)
     struct auth *auth = NULL;
     int fd = mkstemp(path);
     CU_ASSERT_TRUE_FATAL(fd >= 0);
-    CU_ASSERT_EQUAL_FATAL(write(fd, token_file, sizeof token_file - 1), (ssize_t)sizeof token_file - 1);
+    CU_ASSERT_EQUAL_FATAL(write(fd, token_file, sizeof token_file - 1),
+                          (ssize_t)sizeof token_file - 1);
     close(fd);
     text_addf(&assignment, "auth.tokens=%s", path);
     CU_ASSERT_EQUAL_FATAL(config_set(config, assignment.bytes, &error), OK);
@@ -172,9 +183,9 @@ static struct auth *make_auth(void)
 static void open_world(struct world_of_test *world)
 {
     *world = (struct world_of_test){.loop = loop_new(), .auth = make_auth()};
-    const struct api_backend backend = {world,      fake_write,   fake_status,  fake_jobs,  fake_job,
-                                        fake_ranks, fake_put_job, fake_command, fake_query, fake_now,
-                                        fake_recall};
+    const struct api_backend backend = {world,      fake_write, fake_status,  fake_jobs,
+                                        fake_job,   fake_ranks, fake_put_job, fake_command,
+                                        fake_query, fake_now,   fake_recall};
     const struct http_limits limits = http_limits_default();
     world->api = api_new(&backend, world->auth);
     world->server = http_server_new(world->loop, &limits, api_route, world->api);
@@ -189,17 +200,20 @@ static void close_world(struct world_of_test *world)
     loop_free(world->loop);
 }
 
-/* headers: lines that end in \r\n; "" speaks as admin, NONE without any. Returns the code; *ret_answer is the
- * whole answer. */
-static int ask(struct world_of_test *world, const char *method, const char *target, const char *headers,
-               const char *body, struct text *ret_answer)
+/* headers: lines that end in \r\n; "" speaks as admin, NONE without any. Returns the code;
+ * *ret_answer is the whole answer. */
+static int ask(struct world_of_test *world, const char *method, const char *target,
+               const char *headers, const char *body, struct text *ret_answer)
 {
     struct raw_client client;
     AUTO_TEXT request = {0};
     headers = headers[0] == '\0' ? ADMIN_TOKEN : headers;
-    text_addf(&request, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s", method,
-              target, world->host != NULL ? world->host : "localhost", headers, strlen(body), body);
-    raw_client_open(&client, world->loop, http_server_port(world->server), request.bytes, request.length);
+    text_addf(&request,
+              "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s",
+              method, target, world->host != NULL ? world->host : "localhost", headers,
+              strlen(body), body);
+    raw_client_open(&client, world->loop, http_server_port(world->server), request.bytes,
+                    request.length);
     CU_ASSERT_TRUE(raw_client_wait(&client, 5000000000));
     text_clear(ret_answer);
     text_add_bytes(ret_answer, client.answer.bytes, client.answer.length);
@@ -213,7 +227,8 @@ static bool says(const struct text *answer_text, const char *words)
 {
     bool found = answer_text->bytes != NULL && strcasestr(answer_text->bytes, words) != NULL;
     if (!found)
-        printf("\n'%s' is not in: %s\n", words, answer_text->bytes != NULL ? answer_text->bytes : "nothing");
+        printf("\n'%s' is not in: %s\n", words,
+               answer_text->bytes != NULL ? answer_text->bytes : "nothing");
     return found;
 }
 
@@ -223,7 +238,9 @@ TEST(lines_that_are_all_good_are_answered_with_204)
     AUTO_TEXT text = {0};
     open_world(&world);
     world.write_result = (struct api_write_result){.accepted = 1};
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/write?precision=ms", "", "step,job=j,rank=0 step=1,step_ms=2 3", &text), 204);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/write?precision=ms", "",
+                        "step,job=j,rank=0 step=1,step_ms=2 3", &text),
+                    204);
     CU_ASSERT_STRING_EQUAL(world.body, "step,job=j,rank=0 step=1,step_ms=2 3");
     CU_ASSERT_EQUAL(world.precision, API_PRECISION_MS);
     CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v2/write", "", "x", &text), 204);
@@ -239,7 +256,11 @@ TEST(a_bad_line_is_answered_with_its_number_and_cause)
     AUTO_TEXT text = {0};
     open_world(&world);
     world.write_result = (struct api_write_result){
-        .accepted = 7, .bad_lines = 1, .refused = 1, .bad = {{3, "no field"}, {5, "the host is not the rank's"}}, .bad_count = 2};
+        .accepted = 7,
+        .bad_lines = 1,
+        .refused = 1,
+        .bad = {{3, "no field"}, {5, "the host is not the rank's"}},
+        .bad_count = 2};
     CU_ASSERT_EQUAL(ask(&world, "POST", "/write", "", "x", &text), 400);
     CU_ASSERT_TRUE(says(&text, "\"line\":3"));
     CU_ASSERT_TRUE(says(&text, "\"accepted\":7"));
@@ -271,7 +292,8 @@ TEST(job_names_hold_slashes_plain_or_encoded)
     open_world(&world);
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/default/llm-17", "", "", &text), 200);
     CU_ASSERT_STRING_EQUAL(world.name, "default/llm-17");
-    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/default%2Fllm-18/ranks?slow=1", "", "", &text), 200);
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/default%2Fllm-18/ranks?slow=1", "", "", &text),
+                    200);
     CU_ASSERT_STRING_EQUAL(world.name, "default/llm-18");
     CU_ASSERT_TRUE(world.slow_only);
     CU_ASSERT_EQUAL(ask(&world, "PUT", "/api/v1/jobs/a/b/c", "", "{\"job\":1}", &text), 201);
@@ -316,12 +338,15 @@ TEST(incidents_are_asked_for_with_filters_that_are_checked)
     AUTO_TEXT text = {0};
     open_world(&world);
     world.answer_json = "{\"incidents\":[]}";
-    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents?since=24h&status=open&job=a%2Fb", "", "", &text), 200);
+    CU_ASSERT_EQUAL(
+        ask(&world, "GET", "/api/v1/incidents?since=24h&status=open&job=a%2Fb", "", "", &text),
+        200);
     CU_ASSERT_EQUAL(world.query.since_ns, NOW_NS - 24 * HOUR_NS);
     CU_ASSERT_STRING_EQUAL(world.query_status, "open");
     CU_ASSERT_STRING_EQUAL(world.query_job, "a/b");
     CU_ASSERT_TRUE(says(&text, "{\"now_ns\":1780000140000000000,\"incidents\":[]}"));
-    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents?since=2026-05-28T20:29:02Z", "", "", &text), 200);
+    CU_ASSERT_EQUAL(
+        ask(&world, "GET", "/api/v1/incidents?since=2026-05-28T20:29:02Z", "", "", &text), 200);
     CU_ASSERT_EQUAL(world.query.since_ns, INT64_C(1780000142000000000));
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents?since=yesterday", "", "", &text), 400);
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents?status=bad", "", "", &text), 400);
@@ -368,7 +393,9 @@ TEST(a_command_carries_its_words_and_the_proven_name)
     AUTO_TEXT text = {0};
     open_world(&world);
     world.answer_json = "{}";
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/approve", "", "{\"text\":\"go\\nnow\"}", &text), 200);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/approve", "",
+                        "{\"text\":\"go\\nnow\"}", &text),
+                    200);
     CU_ASSERT_EQUAL(world.verb, COMMAND_APPROVE);
     CU_ASSERT_STRING_EQUAL(world.name, "INC-3");
     CU_ASSERT_STRING_EQUAL(world.text, "go now");
@@ -376,7 +403,9 @@ TEST(a_command_carries_its_words_and_the_proven_name)
     CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause", "", "", &text), 200);
     CU_ASSERT_EQUAL(world.verb, COMMAND_PAUSE);
     CU_ASSERT_STRING_EQUAL(world.text, "");
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/breaker/close", "", "{\"text\":\"monitor fixed\"}", &text), 200);
+    CU_ASSERT_EQUAL(
+        ask(&world, "POST", "/api/v1/breaker/close", "", "{\"text\":\"monitor fixed\"}", &text),
+        200);
     CU_ASSERT_EQUAL(world.verb, COMMAND_BREAKER_CLOSE);
     CU_ASSERT_TRUE(says(&text, "{\"now_ns\":1780000140000000000}"));
     close_world(&world);
@@ -387,15 +416,23 @@ TEST(a_command_with_a_bad_body_is_400_and_never_reaches_the_backend)
     struct world_of_test world;
     AUTO_TEXT text = {0};
     open_world(&world);
-    static const char *const bodies[] = {"{", "[]", "{\"text\":3}", "{\"text\":\"\xff\"}", "{\"text\":\"\xc0\xaf\"}", "{\"text\":\"  \"}", ""};
+    static const char *const bodies[] = {"{",
+                                         "[]",
+                                         "{\"text\":3}",
+                                         "{\"text\":\"\xff\"}",
+                                         "{\"text\":\"\xc0\xaf\"}",
+                                         "{\"text\":\"  \"}",
+                                         ""};
     for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
-        CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/decline", "", bodies[i], &text), 400);
+        CU_ASSERT_EQUAL(
+            ask(&world, "POST", "/api/v1/incidents/INC-3/decline", "", bodies[i], &text), 400);
     AUTO_TEXT longest = {0};
     text_add(&longest, "{\"text\":\"");
     for (int i = 0; i < 4097; i++)
         text_add(&longest, "x");
     text_add(&longest, "\"}");
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/note", "", longest.bytes, &text), 400);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/note", "", longest.bytes, &text),
+                    400);
     CU_ASSERT_EQUAL(world.calls, 0);
     close_world(&world);
 }
@@ -405,15 +442,17 @@ TEST(each_outcome_of_a_command_has_its_code)
     static const struct {
         enum status status;
         int code;
-    } outcomes[] = {{ERR_NOT_FOUND, 404}, {ERR_DENIED, 403},      {ERR_REFUSED, 422}, {ERR_CONFLICT, 409},
-                    {ERR_INVALID, 400},   {ERR_UNREACHABLE, 503}, {ERR_TIMEOUT, 504}, {ERR_BUG, 500}};
+    } outcomes[] = {{ERR_NOT_FOUND, 404}, {ERR_DENIED, 403},  {ERR_REFUSED, 422},
+                    {ERR_CONFLICT, 409},  {ERR_INVALID, 400}, {ERR_UNREACHABLE, 503},
+                    {ERR_TIMEOUT, 504},   {ERR_BUG, 500}};
     struct world_of_test world;
     AUTO_TEXT text = {0};
     open_world(&world);
     world.answer_reason = "because";
     for (size_t i = 0; i < ARRAY_LEN(outcomes); i++) {
         world.answer_status = outcomes[i].status;
-        CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/abort", "", "", &text), outcomes[i].code);
+        CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/incidents/INC-3/abort", "", "", &text),
+                        outcomes[i].code);
         CU_ASSERT_TRUE(says(&text, "\"error\":\"because\""));
     }
     CU_ASSERT_EQUAL(api_counts(world.api).requests, (int64_t)ARRAY_LEN(outcomes));
@@ -426,11 +465,15 @@ TEST(a_web_page_of_somebody_else_can_neither_command_nor_write)
     struct world_of_test world;
     AUTO_TEXT text = {0};
     open_world(&world);
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause", "Origin: http://evil.example\r\n" ADMIN_TOKEN, "", &text), 403);
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/write", "Sec-Fetch-Site: cross-site\r\n", "x", &text), 403);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause",
+                        "Origin: http://evil.example\r\n" ADMIN_TOKEN, "", &text),
+                    403);
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/write", "Sec-Fetch-Site: cross-site\r\n", "x", &text),
+                    403);
     CU_ASSERT_EQUAL(ask(&world, "PUT", "/api/v1/jobs/j", "Origin: null\r\n", "{}", &text), 403);
     CU_ASSERT_EQUAL(world.calls, 0);
-    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", "Sec-Fetch-Site: same-origin\r\n", "", &text), 200);
+    CU_ASSERT_EQUAL(
+        ask(&world, "GET", "/api/v1/status", "Sec-Fetch-Site: same-origin\r\n", "", &text), 200);
     close_world(&world);
 }
 
@@ -439,15 +482,22 @@ TEST(a_name_that_was_pointed_at_loopback_sees_nothing)
     static const struct {
         const char *host, *headers;
         int code;
-    } cases[] = {{"evil.example", NONE, 403},        {"evil.example:7430", NONE, 403},  {"localhost.evil.example", NONE, 403},
-                 {"1.2.3.4.evil.example", NONE, 403}, {"localhost:7430", NONE, 200},     {"LocalHost", NONE, 200},
-                 {"127.0.0.1:7430", NONE, 200},       {"[::1]:7430", NONE, 200},         {"broomd.example:7430", ADMIN_TOKEN, 200}};
+    } cases[] = {{"evil.example", NONE, 403},
+                 {"evil.example:7430", NONE, 403},
+                 {"localhost.evil.example", NONE, 403},
+                 {"1.2.3.4.evil.example", NONE, 403},
+                 {"localhost:7430", NONE, 200},
+                 {"LocalHost", NONE, 200},
+                 {"127.0.0.1:7430", NONE, 200},
+                 {"[::1]:7430", NONE, 200},
+                 {"broomd.example:7430", ADMIN_TOKEN, 200}};
     struct world_of_test world;
     AUTO_TEXT text = {0};
     open_world(&world);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         world.host = cases[i].host;
-        CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", cases[i].headers, "", &text), cases[i].code);
+        CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", cases[i].headers, "", &text),
+                        cases[i].code);
     }
     CU_ASSERT_EQUAL(ask(&world, "HEAD", "/api/v1/status", "", "", &text), 200);
     CU_ASSERT_PTR_NULL(strstr(text.bytes, "observe"));
@@ -461,14 +511,16 @@ TEST(an_answer_for_a_client_that_left_is_dropped)
     open_world(&world);
     world.hold = true;
     static const char request[] = "GET /api/v1/incidents/INC-1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    raw_client_open(&client, world.loop, http_server_port(world.server), request, sizeof request - 1);
+    raw_client_open(&client, world.loop, http_server_port(world.server), request,
+                    sizeof request - 1);
     loop_run(world.loop); /* until the backend has the question */
     CU_ASSERT_PTR_NOT_NULL_FATAL(world.held);
     raw_client_close(&client);
     struct text text = {0};
     world.hold = false;
     world.answer_json = "{}";
-    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-2", "", "", &text), 200); /* lets the server see the close */
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/incidents/INC-2", "", "", &text),
+                    200); /* lets the server see the close */
     const struct api_answer late = {OK, NULL, view_of("{\"ref\":\"INC-1\"}")};
     world.held(world.held_context, &late);
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", "", "", &text), 200);
@@ -483,8 +535,10 @@ TEST(an_answer_that_comes_later_reaches_its_client)
     struct raw_client client;
     open_world(&world);
     world.hold = true;
-    static const char request[] = "GET /api/v1/incidents/INC-1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    raw_client_open(&client, world.loop, http_server_port(world.server), request, sizeof request - 1);
+    static const char request[] =
+        "GET /api/v1/incidents/INC-1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    raw_client_open(&client, world.loop, http_server_port(world.server), request,
+                    sizeof request - 1);
     loop_run(world.loop);
     CU_ASSERT_PTR_NOT_NULL_FATAL(world.held);
     const struct api_answer late = {OK, NULL, view_of("{\"ref\":\"INC-1\"}")};
@@ -503,7 +557,8 @@ TEST(questions_still_open_at_the_end_are_let_go)
     open_world(&world);
     world.hold = true;
     static const char request[] = "GET /api/v1/incidents/INC-1 HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    raw_client_open(&client, world.loop, http_server_port(world.server), request, sizeof request - 1);
+    raw_client_open(&client, world.loop, http_server_port(world.server), request,
+                    sizeof request - 1);
     loop_run(world.loop);
     raw_client_close(&client);
     close_world(&world); /* the sanitizers see what is left */
@@ -520,7 +575,8 @@ TEST(the_page_brings_all_it_needs_and_may_run_nothing_else)
     CU_ASSERT_TRUE(says(&text, "script-src 'sha256-"));
     CU_ASSERT_TRUE(says(&text, "<title>Broomwagon</title>"));
     struct view html = page_html();
-    static const char *const outside[] = {"http://", "https://", "//cdn", "innerHTML", "eval(", " style=\"", " onclick="};
+    static const char *const outside[] = {"http://", "https://",  "//cdn",    "innerHTML",
+                                          "eval(",   " style=\"", " onclick="};
     for (size_t i = 0; i < ARRAY_LEN(outside); i++)
         CU_ASSERT_PTR_NULL(memmem(html.bytes, html.length, outside[i], strlen(outside[i])));
     CU_ASSERT_TRUE(html.length < 100 * 1024);
@@ -538,7 +594,8 @@ TEST(a_local_sender_may_write_and_look_but_a_command_needs_a_proven_name)
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/status", NONE, "", &text), 200);
     CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause", NONE, "", &text), 403);
     CU_ASSERT_TRUE(says(&text, "operator"));
-    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause", "Authorization: Bearer nonsense\r\n", "", &text), 401);
+    CU_ASSERT_EQUAL(
+        ask(&world, "POST", "/api/v1/pause", "Authorization: Bearer nonsense\r\n", "", &text), 401);
     CU_ASSERT_TRUE(says(&text, "WWW-Authenticate: Bearer"));
     CU_ASSERT_EQUAL(world.calls, 1);
     static const char operator[] = "Authorization: Bearer operator-token-0123456789\r\n";
@@ -565,8 +622,7 @@ TEST(a_token_bound_to_a_job_speaks_for_that_job_alone)
 TESTS(T(lines_that_are_all_good_are_answered_with_204),
       T(a_bad_line_is_answered_with_its_number_and_cause),
       T(no_room_is_503_too_fast_is_429_and_both_say_when_to_come_again),
-      T(job_names_hold_slashes_plain_or_encoded),
-      T(a_second_live_workload_of_one_name_is_409),
+      T(job_names_hold_slashes_plain_or_encoded), T(a_second_live_workload_of_one_name_is_409),
       T(an_unknown_path_is_404_and_a_wrong_method_405_with_what_is_allowed),
       T(incidents_are_asked_for_with_filters_that_are_checked),
       T(an_incident_that_is_not_there_is_404),

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define START_NS INT64_C(1780000140000000000)
+#define START_NS  INT64_C(1780000140000000000)
 #define SECOND_NS INT64_C(1000000000)
 
 enum { RANKS = 16, GPUS = 4 };
@@ -35,13 +35,17 @@ static int64_t feed(struct engine *engine, int steps)
         time_ns += SECOND_NS;
         for (int32_t rank = 0; rank < RANKS; rank++) {
             double own = 700 + 5 * test_random_normal(&random);
-            struct sample sample = {.measurement = MEASUREMENT_STEP, .time_ns = time_ns + rank * 100000, .rank = rank,
+            struct sample sample = {.measurement = MEASUREMENT_STEP,
+                                    .time_ns = time_ns + rank * 100000,
+                                    .rank = rank,
                                     .job = view_of("default/llm-17")};
-            sample.present = 1u << FIELD_STEP | 1u << FIELD_STEP_MS | 1u << FIELD_COMPUTE_MS | 1u << FIELD_ALLREDUCE_MS;
+            sample.present = 1u << FIELD_STEP | 1u << FIELD_STEP_MS | 1u << FIELD_COMPUTE_MS |
+                             1u << FIELD_ALLREDUCE_MS;
             sample.values[FIELD_STEP] = step;
             sample.values[FIELD_COMPUTE_MS] = own * (rank == 5 && step >= 60 ? 1.4 : 1);
             sample.values[FIELD_STEP_MS] = step >= 60 ? 1280 : 1000;
-            sample.values[FIELD_ALLREDUCE_MS] = sample.values[FIELD_STEP_MS] - sample.values[FIELD_COMPUTE_MS];
+            sample.values[FIELD_ALLREDUCE_MS] = sample.values[FIELD_STEP_MS] -
+                                                sample.values[FIELD_COMPUTE_MS];
             engine_feed(engine, &sample);
         }
     }
@@ -121,8 +125,9 @@ TEST(trays_are_called_by_the_worst_that_holds)
     AUTO_TEXT text = {0};
     struct json_writer writer = json_writer(&text);
     int64_t now_ns = feed(engine, 120);
-    const struct world_node nodes[] = {{.name = "gb-2", .ready = true, .cordoned = true, .cordoned_by = "INC-7"},
-                                       {.name = "sp-0", .ready = true, .spare = true, .promised_to = "default/llm-17"}};
+    const struct world_node nodes[] = {
+        {.name = "gb-2", .ready = true, .cordoned = true, .cordoned_by = "INC-7"},
+        {.name = "sp-0", .ready = true, .spare = true, .promised_to = "default/llm-17"}};
     struct world world = {.known = true, .nodes = nodes, .node_count = ARRAY_LEN(nodes)};
     api_view_job(&writer, engine, &world, now_ns + SECOND_NS, 60 * SECOND_NS);
     AUTO(json_free) struct json *job = parse(&text);
@@ -132,9 +137,11 @@ TEST(trays_are_called_by_the_worst_that_holds)
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-0"), "state", ""), "normal");
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-1"), "state", ""), "abnormal");
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-2"), "state", ""), "cordoned");
-    CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-2"), "cordoned_by", ""), "INC-7");
+    CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-2"), "cordoned_by", ""),
+                           "INC-7");
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "sp-0"), "state", ""), "spare");
-    CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "sp-0"), "promised_to", ""), "default/llm-17");
+    CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "sp-0"), "promised_to", ""),
+                           "default/llm-17");
     const struct json *homeless = json_next(json_first(racks));
     CU_ASSERT_EQUAL(json_kind(json_get(homeless, "rack")), JSON_NULL);
     CU_ASSERT_PTR_NOT_NULL(find(json_get(homeless, "trays"), "node", "gb-3"));
@@ -178,7 +185,8 @@ static struct json *recall(const struct remediation *core, const struct api_quer
 
 TEST(what_the_core_holds_can_be_listed_without_a_database)
 {
-    const struct remediation_params params = {.daemon_mode = MODE_OBSERVE, .actuator = "dry_run", .next_number = 9};
+    const struct remediation_params params = {
+        .daemon_mode = MODE_OBSERVE, .actuator = "dry_run", .next_number = 9};
     AUTO(remediation_free) struct remediation *core = remediation_new(&params);
     add_incident(core, 3, "a");
     add_incident(core, 4, "b");
@@ -187,16 +195,25 @@ TEST(what_the_core_holds_can_be_listed_without_a_database)
     CU_ASSERT_TRUE(json_get_bool(all, "from_memory", false));
     CU_ASSERT_EQUAL(json_size(list), 2);
     CU_ASSERT_STRING_EQUAL(json_get_string(json_first(list), "ref", ""), "INC-4");
-    AUTO(json_free) struct json *of_job = recall(core, &(struct api_query){.read = API_INCIDENTS, .job = "a"});
+    AUTO(json_free)
+    struct json *of_job = recall(core, &(struct api_query){.read = API_INCIDENTS, .job = "a"});
     CU_ASSERT_EQUAL(json_size(json_get(of_job, "incidents")), 1);
-    AUTO(json_free) struct json *closed = recall(core, &(struct api_query){.read = API_INCIDENTS, .status = "closed"});
+    AUTO(json_free)
+    struct json *closed = recall(core,
+                                 &(struct api_query){.read = API_INCIDENTS, .status = "closed"});
     CU_ASSERT_EQUAL(json_size(json_get(closed, "incidents")), 0);
-    AUTO(json_free) struct json *one = recall(core, &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-3"});
+    AUTO(json_free)
+    struct json *one = recall(core,
+                              &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-3"});
     CU_ASSERT_STRING_EQUAL(json_get_string(json_get(one, "incident"), "domain", ""), "gb-1");
-    CU_ASSERT_PTR_NULL(recall(core, &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-5"}));
-    CU_ASSERT_PTR_NULL(recall(core, &(struct api_query){.read = API_EXPORT, .incident_ref = "INC-3"}));
+    CU_ASSERT_PTR_NULL(
+        recall(core, &(struct api_query){.read = API_INCIDENT, .incident_ref = "INC-5"}));
+    CU_ASSERT_PTR_NULL(
+        recall(core, &(struct api_query){.read = API_EXPORT, .incident_ref = "INC-3"}));
 }
 
-TESTS(T(what_the_core_holds_can_be_listed_without_a_database), T(a_job_row_tells_step_pace_and_spares), T(a_job_that_has_sent_nothing_has_nulls_and_no_numbers_made_up),
-      T(ranks_stand_in_order_and_slow_ones_alone_with_the_worst_first), T(trays_are_called_by_the_worst_that_holds),
-      T(a_tray_that_is_silent_does_not_look_healthy))
+TESTS(T(what_the_core_holds_can_be_listed_without_a_database),
+      T(a_job_row_tells_step_pace_and_spares),
+      T(a_job_that_has_sent_nothing_has_nulls_and_no_numbers_made_up),
+      T(ranks_stand_in_order_and_slow_ones_alone_with_the_worst_first),
+      T(trays_are_called_by_the_worst_that_holds), T(a_tray_that_is_silent_does_not_look_healthy))

@@ -1,6 +1,7 @@
-/* A broomd of canned answers: each row of a script is what one path answers. Runs the whole of `broom` in this
- * process, with its streams in memory, and compares what it prints with a file of tests/golden/cli.
- * TEST_UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
+/* A broomd of canned answers: each row of a script is what one path answers. Runs the whole of
+ * `broom` in this process, with its streams in memory, and compares what it prints with a file of
+ * tests/golden/cli. TEST_UPDATE_GOLDEN=1 writes the files anew; read the difference before
+ * committing it.
  */
 #ifndef BROOM_TESTS_UNIT_CLI_FAKE_H
 #define BROOM_TESTS_UNIT_CLI_FAKE_H
@@ -15,16 +16,16 @@
 #define GOLDEN BROOM_SOURCE_DIR "/tests/golden/cli/"
 
 struct fake_answer {
-    const char *path;     /* with its query, as sent */
+    const char *path; /* with its query, as sent */
     int code;
-    const char *file;     /* under tests/golden/cli, or NULL */
-    const char *body;     /* when file is NULL */
+    const char *file; /* under tests/golden/cli, or NULL */
+    const char *body; /* when file is NULL */
 };
 
 struct fake {
     const struct fake_answer *answers;
     size_t count;
-    enum status status;   /* not OK: the server cannot be reached */
+    enum status status; /* not OK: the server cannot be reached */
     char last_method[8];
     char last_path[512];
     char last_body[1024];
@@ -33,11 +34,11 @@ struct fake {
 
 struct run {
     int code;
-    char *out, *err;      /* freed by run_done */
+    char *out, *err; /* freed by run_done */
 };
 
-static inline enum status fake_fetch(void *context, const struct cli_request *request, int *ret_code,
-                                     char **ret_body, struct error *reterr)
+static inline enum status fake_fetch(void *context, const struct cli_request *request,
+                                     int *ret_code, char **ret_body, struct error *reterr)
 {
     struct fake *fake = context;
     fake->requests++;
@@ -45,7 +46,8 @@ static inline enum status fake_fetch(void *context, const struct cli_request *re
     text_copy(fake->last_path, sizeof fake->last_path, request->path);
     text_copy(fake->last_body, sizeof fake->last_body, request->body != NULL ? request->body : "");
     if (fake->status != OK)
-        return error_set(reterr, fake->status, "no answer from http://127.0.0.1:7430: connection refused");
+        return error_set(reterr, fake->status,
+                         "no answer from http://127.0.0.1:7430: connection refused");
     for (size_t i = 0; i < fake->count; i++) {
         const struct fake_answer *answer = &fake->answers[i];
         if (strcmp(answer->path, request->path) != 0)
@@ -107,8 +109,10 @@ static inline void assert_golden(const char *name, const char *text)
     CU_ASSERT_STRING_EQUAL(golden, text);
 }
 
-/* Runs words against fake, wants the exit code, and compares stdout and then stderr with the golden file. */
-static inline void assert_run_golden(struct fake *fake, const char *words, int code, const char *golden)
+/* Runs words against fake, wants the exit code, and compares stdout and then stderr with the golden
+ * file. */
+static inline void assert_run_golden(struct fake *fake, const char *words, int code,
+                                     const char *golden)
 {
     struct run run = fake_run(fake, words);
     AUTO_TEXT both = {0};

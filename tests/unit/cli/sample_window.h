@@ -2,9 +2,9 @@
 #ifndef BROOM_TESTS_UNIT_CLI_SAMPLE_WINDOW_H
 #define BROOM_TESTS_UNIT_CLI_SAMPLE_WINDOW_H
 
+#include "controller/base/json.h"
 #include "controller/io/compress.h"
 #include "controller/series/raw_window.h"
-#include "controller/base/json.h"
 #include "tests/harness/test.h"
 
 struct sample_window {
@@ -16,15 +16,16 @@ struct sample_window {
 /* capacity: the most points that will be added. */
 static inline struct sample_window sample_window_open(const char *metric, size_t capacity)
 {
-    return (struct sample_window){.metric = metric, .capacity = capacity,
+    return (struct sample_window){.metric = metric,
+                                  .capacity = capacity,
                                   .columns = {.time_ns = xcalloc(capacity, sizeof(int64_t)),
                                               .step = xcalloc(capacity, sizeof(int64_t)),
                                               .rank = xcalloc(capacity, sizeof(int32_t)),
                                               .value = xcalloc(capacity, sizeof(float))}};
 }
 
-static inline void sample_window_add(struct sample_window *window, int64_t time_ns, int64_t step, int32_t rank,
-                                     double value)
+static inline void sample_window_add(struct sample_window *window, int64_t time_ns, int64_t step,
+                                     int32_t rank, double value)
 {
     size_t i = window->columns.count++;
     CU_ASSERT_TRUE_FATAL(i < window->capacity);
@@ -41,7 +42,8 @@ static inline void sample_window_close(struct sample_window *window, struct json
     AUTO_TEXT packed = {0};
     AUTO_TEXT data = {0};
     raw_window_encode(&window->columns, &plain);
-    CU_ASSERT_EQUAL_FATAL(zstd_pack((struct view){plain.bytes, plain.length}, 3, &packed, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(zstd_pack((struct view){plain.bytes, plain.length}, 3, &packed, NULL),
+                          OK);
     base64_encode((struct view){packed.bytes, packed.length}, &data);
     json_open_object(writer);
     json_put_string(writer, "metric", window->metric);

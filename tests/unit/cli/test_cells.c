@@ -22,9 +22,17 @@ TEST(spans_read_as_people_say_them)
     static const struct {
         int64_t ns;
         const char *text;
-    } spans[] = {{0, "0.0s"}, {250000000, "0.2s"}, {9 * SECOND, "9.0s"}, {9949 * SECOND / 1000, "9.9s"}, {10 * SECOND, "10s"},
-                 {59 * SECOND + 499000000, "59s"}, {59 * SECOND + 500000000, "1m00s"}, {728 * SECOND, "12m08s"},
-                 {11100 * SECOND, "3h05m"}, {187200 * SECOND, "2d04h"}, {-1, "-"}};
+    } spans[] = {{0, "0.0s"},
+                 {250000000, "0.2s"},
+                 {9 * SECOND, "9.0s"},
+                 {9949 * SECOND / 1000, "9.9s"},
+                 {10 * SECOND, "10s"},
+                 {59 * SECOND + 499000000, "59s"},
+                 {59 * SECOND + 500000000, "1m00s"},
+                 {728 * SECOND, "12m08s"},
+                 {11100 * SECOND, "3h05m"},
+                 {187200 * SECOND, "2d04h"},
+                 {-1, "-"}};
     for (size_t i = 0; i < ARRAY_LEN(spans); i++) {
         struct text text = {0};
         cli_add_span(&text, spans[i].ns);
@@ -38,7 +46,11 @@ TEST(large_numbers_are_grouped_and_unknown_ones_are_a_dash)
         double value;
         int decimals;
         const char *text;
-    } numbers[] = {{0, 0, "0"}, {999, 0, "999"}, {1000, 0, "1,000"}, {1871.25, 1, "1,871.2"}, {-1234567, 0, "-1,234,567"},
+    } numbers[] = {{0, 0, "0"},
+                   {999, 0, "999"},
+                   {1000, 0, "1,000"},
+                   {1871.25, 1, "1,871.2"},
+                   {-1234567, 0, "-1,234,567"},
                    {-0.001, 1, "0.0"}};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         struct text text = {0};
@@ -52,7 +64,8 @@ TEST(large_numbers_are_grouped_and_unknown_ones_are_a_dash)
 
 TEST(ranks_are_written_as_ranges)
 {
-    static const char *const cases[][2] = {{"[]", "none"}, {"[5]", "5"}, {"[0,1,2,3,8]", "0-3, 8"}, {"[1,3,4]", "1, 3-4"}};
+    static const char *const cases[][2] = {
+        {"[]", "none"}, {"[5]", "5"}, {"[0,1,2,3,8]", "0-3, 8"}, {"[1,3,4]", "1, 3-4"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         AUTO(json_free) struct json *root = NULL;
         struct text text = {0};
@@ -71,7 +84,8 @@ TEST(names_in_paths_are_encoded)
 
 TEST(times_in_nanoseconds_are_written_whole)
 {
-    static const char json[] = "{\"time_ns\":1780000340000000000,\"x\":0.5,\"list\":[1,2],\"empty\":{},\"s\":\"a\\\"b\"}";
+    static const char json[] =
+        "{\"time_ns\":1780000340000000000,\"x\":0.5,\"list\":[1,2],\"empty\":{},\"s\":\"a\\\"b\"}";
     AUTO(json_free) struct json *root = NULL;
     struct text text = {0};
     CU_ASSERT_EQUAL_FATAL(json_parse(view_of(json), &root, NULL), OK);
@@ -83,7 +97,8 @@ TEST(times_in_nanoseconds_are_written_whole)
 
 TEST(csv_cells_are_quoted_where_they_must_be)
 {
-    static const struct table_column columns[] = {{"A", "a", false, false, NULL}, {"B", "b", true, true, NULL}};
+    static const struct table_column columns[] = {{"A", "a", false, false, NULL},
+                                                  {"B", "b", true, true, NULL}};
     AUTO(table_free) struct table *table = table_new(columns, 2);
     char *printed = NULL;
     size_t bytes;
@@ -95,13 +110,15 @@ TEST(csv_cells_are_quoted_where_they_must_be)
     table_print(table, "csv", true, false, out);
     table_print(table, "table", true, false, out);
     fclose(out);
-    CU_ASSERT_STRING_EQUAL(printed, "a,b\nplain,41.2\n\"say \"\"no\"\", twice\",\nA\nplain\nsay \"no\", twice\n");
+    CU_ASSERT_STRING_EQUAL(
+        printed, "a,b\nplain,41.2\n\"say \"\"no\"\", twice\",\nA\nplain\nsay \"no\", twice\n");
     free(printed);
 }
 
 TEST(columns_line_up_by_what_is_seen_not_by_bytes)
 {
-    static const struct table_column columns[] = {{"NAME", "n", false, false, NULL}, {"X", "x", true, false, NULL}};
+    static const struct table_column columns[] = {{"NAME", "n", false, false, NULL},
+                                                  {"X", "x", true, false, NULL}};
     AUTO(table_free) struct table *table = table_new(columns, 2);
     char *printed = NULL;
     size_t bytes;
@@ -117,5 +134,6 @@ TEST(columns_line_up_by_what_is_seen_not_by_bytes)
 }
 
 TESTS(T(spans_read_as_people_say_them), T(large_numbers_are_grouped_and_unknown_ones_are_a_dash),
-      T(ranks_are_written_as_ranges), T(names_in_paths_are_encoded), T(times_in_nanoseconds_are_written_whole),
-      T(csv_cells_are_quoted_where_they_must_be), T(columns_line_up_by_what_is_seen_not_by_bytes))
+      T(ranks_are_written_as_ranges), T(names_in_paths_are_encoded),
+      T(times_in_nanoseconds_are_written_whole), T(csv_cells_are_quoted_where_they_must_be),
+      T(columns_line_up_by_what_is_seen_not_by_bytes))

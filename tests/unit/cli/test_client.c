@@ -1,6 +1,6 @@
 /* `broom` over real sockets: a small server in a child process says what reached it. */
-#include "controller/cli/cli.h"
 #include "controller/base/mem.h"
+#include "controller/cli/cli.h"
 #include "controller/io/http_server.h"
 #include "tests/harness/test.h"
 
@@ -63,7 +63,8 @@ static struct child child_start(void)
     if (child.pid == 0)
         serve(child.socket, ready[1]);
     close(ready[1]);
-    CU_ASSERT_EQUAL_FATAL(read(ready[0], &child.port, sizeof child.port), (ssize_t)sizeof child.port);
+    CU_ASSERT_EQUAL_FATAL(read(ready[0], &child.port, sizeof child.port),
+                          (ssize_t)sizeof child.port);
     close(ready[0]);
     return child;
 }
@@ -109,19 +110,24 @@ TEST(a_url_and_a_unix_socket_lead_to_the_same_server)
     int code;
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", child.port);
     snprintf(socket_url, sizeof socket_url, "unix:%s", child.socket);
-    AUTO(json_free) struct json *over_tcp =
-        ask((const char *const[]){"ranks", "a/b c", "-o", "json", "--server", url, NULL}, &code);
+    AUTO(json_free)
+    struct json *over_tcp = ask(
+        (const char *const[]){"ranks", "a/b c", "-o", "json", "--server", url, NULL}, &code);
     CU_ASSERT_EQUAL(code, 0);
     CU_ASSERT_STRING_EQUAL(json_get_string(over_tcp, "path", ""), "/api/v1/jobs/a/b c/ranks");
     CU_ASSERT_FALSE(json_get_bool(over_tcp, "unix", true));
-    AUTO(json_free) struct json *over_socket =
-        ask((const char *const[]){"-o", "json", "--server", socket_url, "approve", "INC-3", "go", "on", NULL}, &code);
+    AUTO(json_free)
+    struct json *over_socket = ask((const char *const[]){"-o", "json", "--server", socket_url,
+                                                         "approve", "INC-3", "go", "on", NULL},
+                                   &code);
     CU_ASSERT_EQUAL(code, 0);
     CU_ASSERT_TRUE(json_get_bool(over_socket, "unix", false));
-    CU_ASSERT_STRING_EQUAL(json_get_string(over_socket, "path", ""), "/api/v1/incidents/INC-3/approve");
+    CU_ASSERT_STRING_EQUAL(json_get_string(over_socket, "path", ""),
+                           "/api/v1/incidents/INC-3/approve");
     CU_ASSERT_STRING_EQUAL(json_get_string(over_socket, "body", ""), "{\"text\":\"go on\"}");
     setenv("BROOM_SERVER", socket_url, 1);
-    AUTO(json_free) struct json *by_environment = ask((const char *const[]){"status", "-o", "json", NULL}, &code);
+    AUTO(json_free)
+    struct json *by_environment = ask((const char *const[]){"status", "-o", "json", NULL}, &code);
     CU_ASSERT_EQUAL(code, 0);
     CU_ASSERT_TRUE(json_get_bool(by_environment, "unix", false));
     unsetenv("BROOM_SERVER");
@@ -140,12 +146,15 @@ TEST(a_token_comes_from_a_file_and_its_line_end_is_left_out)
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
     fputs("s3cret\n", file);
     fclose(file);
-    AUTO(json_free) struct json *answer =
-        ask((const char *const[]){"status", "-o", "json", "--server", url, "--token-file", path, NULL}, &code);
+    AUTO(json_free)
+    struct json *answer = ask(
+        (const char *const[]){"status", "-o", "json", "--server", url, "--token-file", path, NULL},
+        &code);
     CU_ASSERT_STRING_EQUAL(json_get_string(answer, "authorization", ""), "Bearer s3cret");
     unlink(path);
-    AUTO(json_free) struct json *nothing =
-        ask((const char *const[]){"status", "--server", url, "--token-file", path, NULL}, &code);
+    AUTO(json_free)
+    struct json *nothing = ask(
+        (const char *const[]){"status", "--server", url, "--token-file", path, NULL}, &code);
     CU_ASSERT_EQUAL(code, 1);
     CU_ASSERT_PTR_NULL(nothing);
     child_stop(&child);
@@ -162,5 +171,6 @@ TEST(a_server_that_is_not_there_is_exit_code_6_and_a_wrong_address_2)
     CU_ASSERT_EQUAL(code, 2);
 }
 
-TESTS(T(a_url_and_a_unix_socket_lead_to_the_same_server), T(a_token_comes_from_a_file_and_its_line_end_is_left_out),
+TESTS(T(a_url_and_a_unix_socket_lead_to_the_same_server),
+      T(a_token_comes_from_a_file_and_its_line_end_is_left_out),
       T(a_server_that_is_not_there_is_exit_code_6_and_a_wrong_address_2))

@@ -63,15 +63,21 @@ TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
 {
     static const struct fake_answer others[] = {
         {"/api/v1/incidents/INC-5", 200, NULL,
-         "{\"ref\":\"INC-5\",\"job\":\"j\",\"kind\":\"hang\",\"scope\":\"job\",\"domain\":\"j\",\"status\":\"open\","
+         "{\"ref\":\"INC-5\",\"job\":\"j\",\"kind\":\"hang\",\"scope\":\"job\",\"domain\":\"j\","
+         "\"status\":\"open\","
          "\"phase\":\"escalated\",\"mode\":\"enforce\"}"},
         {"/api/v1/incidents/INC-6", 200, NULL,
-         "{\"ref\":\"INC-6\",\"job\":\"j\",\"kind\":\"slow\",\"scope\":\"tray\",\"domain\":\"gb-1\",\"status\":\"open\","
-         "\"phase\":\"confirmed\",\"mode\":\"observe\",\"rule\":\"r\",\"policy\":\"p\",\"decisions\":[{\"fsm_rule\":"
-         "\"would-cordon\",\"phase_from\":\"confirmed\",\"phase_to\":\"confirmed\",\"executed\":false}]}"},
+         "{\"ref\":\"INC-6\",\"job\":\"j\",\"kind\":\"slow\",\"scope\":\"tray\",\"domain\":\"gb-"
+         "1\",\"status\":\"open\","
+         "\"phase\":\"confirmed\",\"mode\":\"observe\",\"rule\":\"r\",\"policy\":\"p\","
+         "\"decisions\":[{\"fsm_rule\":"
+         "\"would-cordon\",\"phase_from\":\"confirmed\",\"phase_to\":\"confirmed\",\"executed\":"
+         "false}]}"},
         {"/api/v1/incidents/INC-7", 200, NULL,
-         "{\"ref\":\"INC-7\",\"job\":\"j\",\"kind\":\"fault\",\"status\":\"open\",\"phase\":\"holding\","
-         "\"mode\":\"enforce\",\"observer_suspect\":true,\"waiting_for\":\"a person to close the breaker: monitor-7\"}"}};
+         "{\"ref\":\"INC-7\",\"job\":\"j\",\"kind\":\"fault\",\"status\":\"open\",\"phase\":"
+         "\"holding\","
+         "\"mode\":\"enforce\",\"observer_suspect\":true,\"waiting_for\":\"a person to close the "
+         "breaker: monitor-7\"}"}};
     struct fake fake = {.answers = others, .count = ARRAY_LEN(others)};
     struct run escalated = fake_run(&fake, "incidents show INC-5");
     struct run observed = fake_run(&fake, "incidents show INC-6");
@@ -91,8 +97,10 @@ TEST(what_comes_from_memory_says_that_the_database_is_away)
 {
     static const struct fake_answer remembered[] = {
         {"/api/v1/incidents/INC-1", 200, NULL,
-         "{\"from_memory\":true,\"incident\":{\"ref\":\"INC-1\",\"job\":\"j\",\"kind\":\"crash\",\"scope\":\"rack\","
-         "\"domain\":\"rk-1\",\"status\":\"open\",\"phase\":\"holding\",\"waiting_for\":\"the database\"},\"timeline\":[]}"}};
+         "{\"from_memory\":true,\"incident\":{\"ref\":\"INC-1\",\"job\":\"j\",\"kind\":\"crash\","
+         "\"scope\":\"rack\","
+         "\"domain\":\"rk-1\",\"status\":\"open\",\"phase\":\"holding\",\"waiting_for\":\"the "
+         "database\"},\"timeline\":[]}"}};
     struct fake fake = {.answers = remembered, .count = 1};
     struct run run = fake_run(&fake, "incidents show INC-1");
     CU_ASSERT_EQUAL(run.code, 0);
@@ -127,7 +135,8 @@ TEST(status_says_whether_the_robot_acts_and_why_not)
 TEST(text_from_a_server_cannot_steer_the_terminal)
 {
     const struct fake_answer evil[] = {
-        {"/api/v1/jobs", 200, NULL, "{\"jobs\":[{\"job\":\"a\\u001b[2Jb\\u009bc\",\"phase\":\"x\\ny\"}]}"},
+        {"/api/v1/jobs", 200, NULL,
+         "{\"jobs\":[{\"job\":\"a\\u001b[2Jb\\u009bc\",\"phase\":\"x\\ny\"}]}"},
         {"/api/v1/incidents/INC-1", 200, NULL,
          "{\"ref\":\"INC-1\",\"job\":\"\\u001b]0;gone\\u0007\",\"waiting_for\":\"\\u001b[31m\"}"}};
     struct fake fake = {.answers = evil, .count = 2};
@@ -153,10 +162,12 @@ TEST(json_is_passed_on_whole_and_options_may_stand_before_the_command)
     run_done(&run);
 }
 
-TESTS(T(incidents_are_a_table_with_the_next_command_below), T(wide_shows_rule_plan_and_what_is_waited_for),
+TESTS(T(incidents_are_a_table_with_the_next_command_below),
+      T(wide_shows_rule_plan_and_what_is_waited_for),
       T(csv_has_exact_times_and_seconds_and_no_words), T(no_incident_leaves_stdout_empty),
       T(show_is_one_screen_for_somebody_woken_up),
-      T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done), T(what_comes_from_memory_says_that_the_database_is_away), T(timeline_mixes_robot_and_people),
+      T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done),
+      T(what_comes_from_memory_says_that_the_database_is_away), T(timeline_mixes_robot_and_people),
       T(jobs_and_slow_ranks_are_tables), T(status_says_whether_the_robot_acts_and_why_not),
       T(text_from_a_server_cannot_steer_the_terminal),
       T(json_is_passed_on_whole_and_options_may_stand_before_the_command))

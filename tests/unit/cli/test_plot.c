@@ -8,12 +8,21 @@
 
 enum { RANKS = 8 };
 
-static const struct plot_mark marks[] = {{"fault & <more>", INT64_C(1780000050000000000), "#b91c1c"}};
+static const struct plot_mark marks[] = {
+    {"fault & <more>", INT64_C(1780000050000000000), "#b91c1c"}};
 
 static struct plot make_plot(const struct raw_metric *metric, const enum plot_role *roles)
 {
-    return (struct plot){.title = "t <b>&", .subtitle = "s", .suspects = "rank 1", .peers = "7 peers", .unit = "ms",
-                         .metric = metric, .roles = roles, .rank_count = RANKS, .marks = marks, .mark_count = 1,
+    return (struct plot){.title = "t <b>&",
+                         .subtitle = "s",
+                         .suspects = "rank 1",
+                         .peers = "7 peers",
+                         .unit = "ms",
+                         .metric = metric,
+                         .roles = roles,
+                         .rank_count = RANKS,
+                         .marks = marks,
+                         .mark_count = 1,
                          .bad_from_ns = marks[0].time_ns};
 }
 
@@ -21,8 +30,9 @@ static void add_steps(struct raw_metric *metric, int steps, double (*value)(int 
 {
     for (int step = 0; step < steps; step++)
         for (int32_t rank = 0; rank < RANKS; rank++)
-            raw_metric_add(metric, (struct raw_point){INT64_C(1780000000000000000) + step * INT64_C(1000000000), step, rank,
-                                                      value(step, rank)});
+            raw_metric_add(metric, (struct raw_point){INT64_C(1780000000000000000) +
+                                                          step * INT64_C(1000000000),
+                                                      step, rank, value(step, rank)});
     raw_metric_sort(metric);
 }
 
@@ -98,7 +108,8 @@ TEST(samples_of_two_overlapping_windows_count_once)
     add_steps(&metric, 4, constant);
     CU_ASSERT_EQUAL(metric.count, 4 * RANKS);
     raw_metric_write_csv(&metric, &csv);
-    CU_ASSERT_PTR_NOT_NULL(strstr(csv.bytes, "time,step,rank,value\n2026-05-28T20:26:40.000Z,0,0,5\n"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(csv.bytes, "time,step,rank,value\n2026-05-28T20:26:40.000Z,0,0,5\n"));
     raw_metric_done(&metric);
 }
 

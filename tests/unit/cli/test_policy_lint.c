@@ -14,7 +14,8 @@ static void write_file(const char *path, const char *text)
 TEST(the_shipped_policies_are_clean)
 {
     struct fake fake = {0};
-    struct run run = fake_run(&fake, "policy lint --strict " BROOM_SOURCE_DIR "/deploy/policies/nvl72.yaml");
+    struct run run = fake_run(&fake, "policy lint --strict " BROOM_SOURCE_DIR
+                                     "/deploy/policies/nvl72.yaml");
     CU_ASSERT_EQUAL(run.code, 0);
     CU_ASSERT_STRING_EQUAL(run.out, "");
     CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "1 file: 0 errors, 0 warnings"));
@@ -23,23 +24,22 @@ TEST(the_shipped_policies_are_clean)
 
 TEST(five_mistakes_are_five_findings_with_their_places_and_the_near_key)
 {
-    static const char text[] =
-        "apiVersion: broomwagon.io/v1\n"
-        "kind: RemediationPolicy\n"
-        "metadata: {name: five-mistakes, owner: sre@example.com}\n"
-        "mode: enforced\n"
-        "budgets:\n"
-        "  - {name: trays, scope: cluster, trays: -3, window: 1h}\n"
-        "rules:\n"
-        "  - name: a\n"
-        "    match: {kind: crsh}\n"
-        "    severty: P1\n"
-        "    plan: record\n"
-        "  - name: rest\n"
-        "    match: {}\n"
-        "    plan: nowhere\n"
-        "plans:\n"
-        "  record: []\n";
+    static const char text[] = "apiVersion: broomwagon.io/v1\n"
+                               "kind: RemediationPolicy\n"
+                               "metadata: {name: five-mistakes, owner: sre@example.com}\n"
+                               "mode: enforced\n"
+                               "budgets:\n"
+                               "  - {name: trays, scope: cluster, trays: -3, window: 1h}\n"
+                               "rules:\n"
+                               "  - name: a\n"
+                               "    match: {kind: crsh}\n"
+                               "    severty: P1\n"
+                               "    plan: record\n"
+                               "  - name: rest\n"
+                               "    match: {}\n"
+                               "    plan: nowhere\n"
+                               "plans:\n"
+                               "  record: []\n";
     static const char *const places[] = {":4:", ":6:", ":9:", ":10:", ":14:", "severity"};
     char path[] = "/tmp/broom_policy_XXXXXX";
     int fd = mkstemp(path);
@@ -90,5 +90,6 @@ TEST(a_file_that_is_no_yaml_or_not_there_says_so)
     unlink(path);
 }
 
-TESTS(T(the_shipped_policies_are_clean), T(five_mistakes_are_five_findings_with_their_places_and_the_near_key),
+TESTS(T(the_shipped_policies_are_clean),
+      T(five_mistakes_are_five_findings_with_their_places_and_the_near_key),
       T(a_file_that_is_no_yaml_or_not_there_says_so))

@@ -51,7 +51,8 @@ TEST(the_exit_code_says_what_kind_of_failure_it_was)
 {
     static const struct {
         int http, exit;
-    } codes[] = {{400, 2}, {401, 5}, {403, 5}, {404, 4}, {409, 1}, {422, 7}, {429, 1}, {500, 1}, {503, 6}, {504, 6}};
+    } codes[] = {{400, 2}, {401, 5}, {403, 5}, {404, 4}, {409, 1},
+                 {422, 7}, {429, 1}, {500, 1}, {503, 6}, {504, 6}};
     for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
         const struct fake_answer answer = {"/api/v1/incidents/INC-3/approve", codes[i].http, NULL,
                                            "{\"error\":\"the breaker is open\"}"};
@@ -82,7 +83,8 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
     CU_ASSERT_EQUAL(run.code, 0);
     CU_ASSERT_STRING_EQUAL(fake.last_method, "POST");
     CU_ASSERT_STRING_EQUAL(fake.last_body, "{\"text\":\"wrong-rack\"}");
-    CU_ASSERT_STRING_EQUAL(run.out, "INC-3: aborted; it is now open, holding, and waits for a spare\n");
+    CU_ASSERT_STRING_EQUAL(run.out,
+                           "INC-3: aborted; it is now open, holding, and waits for a spare\n");
     run_done(&run);
     run = fake_run(&fake, "pause power work in row 4");
     CU_ASSERT_STRING_EQUAL(fake.last_body, "{\"text\":\"power work in row 4\"}");
@@ -99,16 +101,20 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
 TEST(wait_ends_when_reached_when_it_cannot_be_and_when_time_is_over)
 {
     const struct fake_answer answers[] = {
-        {"/api/v1/incidents/INC-1", 200, NULL, "{\"status\":\"resolved\",\"phase\":\"validating\"}"},
+        {"/api/v1/incidents/INC-1", 200, NULL,
+         "{\"status\":\"resolved\",\"phase\":\"validating\"}"},
         {"/api/v1/incidents/INC-2", 200, NULL, "{\"status\":\"declined\",\"phase\":\"cancelled\"}"},
         {"/api/v1/incidents/INC-3", 200, NULL, "{\"status\":\"open\",\"phase\":\"holding\"}"}};
     struct fake fake = {.answers = answers, .count = ARRAY_LEN(answers)};
     static const struct {
         const char *words;
         int code;
-    } cases[] = {{"wait INC-1", 0},           {"wait INC-1 --for status=closed --timeout 20ms --interval 5ms", 8},
-                 {"wait INC-2", 1},           {"wait INC-2 --for declined", 0},
-                 {"wait INC-3 --for phase=holding", 0}, {"wait INC-3 --timeout 20ms --interval 5ms", 8},
+    } cases[] = {{"wait INC-1", 0},
+                 {"wait INC-1 --for status=closed --timeout 20ms --interval 5ms", 8},
+                 {"wait INC-2", 1},
+                 {"wait INC-2 --for declined", 0},
+                 {"wait INC-3 --for phase=holding", 0},
+                 {"wait INC-3 --timeout 20ms --interval 5ms", 8},
                  {"wait INC-9", 4}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct run run = fake_run(&fake, cases[i].words);
@@ -130,8 +136,9 @@ TEST(help_teaches_and_goes_to_stdout)
 
 TEST(every_command_of_the_list_has_help_with_a_usage_line)
 {
-    static const char *const commands[] = {"status", "jobs", "ranks", "incidents", "approve", "abort", "pause",
-                                           "resume", "fenced", "breaker", "wait", "export", "policy"};
+    static const char *const commands[] = {"status", "jobs",   "ranks",  "incidents", "approve",
+                                           "abort",  "pause",  "resume", "fenced",    "breaker",
+                                           "wait",   "export", "policy"};
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         char words[64];
         struct fake fake = {0};
@@ -147,5 +154,5 @@ TEST(every_command_of_the_list_has_help_with_a_usage_line)
 TESTS(T(an_unknown_option_names_the_near_one), T(an_unknown_command_names_the_near_one),
       T(a_wrong_value_says_what_is_right), T(the_exit_code_says_what_kind_of_failure_it_was),
       T(steering_sends_what_was_said_and_reports_what_became_of_it),
-      T(wait_ends_when_reached_when_it_cannot_be_and_when_time_is_over), T(help_teaches_and_goes_to_stdout),
-      T(every_command_of_the_list_has_help_with_a_usage_line))
+      T(wait_ends_when_reached_when_it_cannot_be_and_when_time_is_over),
+      T(help_teaches_and_goes_to_stdout), T(every_command_of_the_list_has_help_with_a_usage_line))
