@@ -95,6 +95,13 @@ void child_stop(struct child *child, int limit_ms)
     kill(child->pid, SIGTERM);
     if (child_wait(child, limit_ms))
         return;
+    child_kill(child, limit_ms);
+}
+
+void child_kill(struct child *child, int limit_ms)
+{
+    if (!child_is_alive(child))
+        return;
     kill(child->pid, SIGKILL);
     (void)child_wait(child, limit_ms); /* nothing more can be done to it */
 }

@@ -24,6 +24,8 @@ bool child_is_alive(struct child *child);
 bool child_wait(struct child *child, int limit_ms);
 /* SIGTERM, and SIGKILL after limit_ms. No-op for none and for ended ones. */
 void child_stop(struct child *child, int limit_ms);
+/* SIGKILL at once. */
+void child_kill(struct child *child, int limit_ms);
 
 /* A TCP port of 127.0.0.1 that is free now. */
 MUST_CHECK enum status free_port(int *ret_port, struct error *reterr);

@@ -28,6 +28,7 @@ struct cluster_http {
     size_t logged_bytes;
     struct text line, packed;
     int64_t lose_answers, errors;
+    enum verb hold_verb;          /* VERB_COUNT: none */
     int64_t lines;
 };
 
@@ -154,8 +155,10 @@ static void put_operation(struct cluster_http *http, struct http_request *reques
         return;
     }
     keep_log(http);
-    if (http->lose_answers > 0) {
-        http->lose_answers--; /* the client waits in vain */
+    bool held = operation->verb == http->hold_verb;
+    if (held || http->lose_answers > 0) { /* the client waits in vain */
+        http->lose_answers -= held ? 0 : 1;
+        http->hold_verb = held ? VERB_COUNT : http->hold_verb;
         http_request_on_close(request, on_given_up, NULL);
     } else {
         reply_operation(request, operation);
@@ -210,6 +213,8 @@ static void post_trouble(struct cluster_http *http, struct http_request *request
     }
     http->lose_answers = json_get_int(body, "lose_answers", http->lose_answers);
     http->errors = json_get_int(body, "errors", http->errors);
+    if (!verb_parse(json_get_string(body, "hold", ""), &http->hold_verb))
+        http->hold_verb = VERB_COUNT;
     http_reply(request, 204, NULL, view_of(NULL));
 }
 
@@ -251,6 +256,7 @@ enum status cluster_http_new(const struct cluster_http_params *params, struct cl
     struct http_limits limits = http_limits_default();
     AUTO(cluster_http_free) struct cluster_http *http = xcalloc(1, sizeof *http);
     http->params = *params;
+    http->hold_verb = VERB_COUNT;
     TRY(open_file(params->stream_path, &http->stream, reterr));
     TRY(open_file(params->log_path, &http->log, reterr));
     if (http->stream != NULL)

@@ -6,8 +6,9 @@
  *   GET  /v1/job                the job document
  *   GET  /v1/log                its own log so far, JSON lines
  *   POST /v1/start              {"broomd": URL}: the job starts and its ranks send there
- *   POST /v1/trouble            {"lose_answers": n, "errors": n}: the next operations are done but never
- *                               answered; answered 500 without being done
+ *   POST /v1/trouble            {"lose_answers": n, "errors": n, "hold": VERB}: the next operations are done
+ *                               but never answered; answered 500 without being done; the next one of this verb
+ *                               is done but never answered
  *
  * Time is pipeline time (sys/clock), shared with broomd by scale and origin.
  */

@@ -9,7 +9,7 @@
 
 enum { EXIT_CODE_DONE = 0, EXIT_CODE_USAGE = 2 };
 enum code { CODE_POLICY = 256, CODE_SEED, CODE_SPEED, CODE_OUT, CODE_JSON, CODE_NO_DETECTION, CODE_SWALLOW,
-            CODE_KEEP, CODE_HELP, CODE_CLUSTER, CODE_ORIGIN, CODE_PORT_FILE, CODE_STREAM, CODE_LOG };
+            CODE_CRASH, CODE_KEEP, CODE_HELP, CODE_CLUSTER, CODE_ORIGIN, CODE_PORT_FILE, CODE_STREAM, CODE_LOG };
 
 static const struct option OPTIONS[] = {
     {"policy", required_argument, NULL, CODE_POLICY},
@@ -19,6 +19,7 @@ static const struct option OPTIONS[] = {
     {"json", no_argument, NULL, CODE_JSON},
     {"no-detection", no_argument, NULL, CODE_NO_DETECTION},
     {"swallow-restart", no_argument, NULL, CODE_SWALLOW},
+    {"crash-at", required_argument, NULL, CODE_CRASH},
     {"keep", no_argument, NULL, CODE_KEEP},
     {"help", no_argument, NULL, CODE_HELP},
     /* the cluster's own process, started by the rehearsal */
@@ -46,6 +47,8 @@ static void print_help(FILE *out)
           "  --json             the result as JSON on stdout; the timeline goes to stderr\n"
           "  --no-detection     broomd sees everything and judges nothing\n"
           "  --swallow-restart  the cluster accepts restarts and does nothing\n"
+          "  --crash-at VERB    kill -9 broomd when the cluster has done VERB (cordon, request_checkpoint,\n"
+          "                     promise_spare, restart_job, hand_over) but not answered, and start it again\n"
           "  --keep             leave the temporary folder with the logs of both processes\n"
           "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do not, 2 usage,\n"
           "130 interrupted.\n"
@@ -119,6 +122,9 @@ static bool take_option(struct given *given, int code, const char *value)
     case CODE_SWALLOW:
         given->run.swallow_restart = true;
         return true;
+    case CODE_CRASH:
+        given->run.crash_at = value;
+        return verb_parse(value, &(enum verb){VERB_NOTIFY});
     case CODE_KEEP:
         given->run.keep = true;
         return true;

@@ -24,7 +24,7 @@ struct run {
     char *log;                     /* the cluster's */
     struct text disagreements;
     int disagreement_count;
-    bool reached;
+    bool reached, crashed;
     int64_t end_ns;                /* pipeline time at which it is over, come what may */
 };
 
@@ -106,15 +106,30 @@ static enum status look(struct run *run, struct error *reterr)
 
 /* --- the course of it ----------------------------------------------------------------------------------- */
 
-static enum status hand_over_job(struct run *run, struct error *reterr)
+/* What a site's scheduler would tell broomd: the job as it is placed now. */
+static enum status tell_job(struct run *run, char **ret_document, struct error *reterr)
 {
     AUTO_FREE char *document = NULL;
     AUTO_FREE char *answer = NULL;
-    AUTO_FREE char *started = NULL;
-    AUTO_TEXT body = {0};
     TRY(call("GET", run->processes.cluster_url, "/v1/job", NULL, &document, reterr));
-    TRY(files_write(&run->processes.files, "job.json", view_of(document), reterr));
     TRY(call("PUT", run->processes.api_url, "/api/v1/jobs/default%2Frehearsal", document, &answer, reterr));
+    *ret_document = TAKE(document);
+    return OK;
+}
+
+static enum status hand_over_job(struct run *run, struct error *reterr)
+{
+    AUTO_FREE char *document = NULL;
+    AUTO_FREE char *started = NULL;
+    AUTO_FREE char *held = NULL;
+    AUTO_TEXT body = {0};
+    AUTO_TEXT hold = {0};
+    TRY(tell_job(run, &document, reterr));
+    TRY(files_write(&run->processes.files, "job.json", view_of(document), reterr));
+    if (run->options->crash_at != NULL) {
+        text_addf(&hold, "{\"hold\": \"%s\"}", run->options->crash_at);
+        TRY(call("POST", run->processes.cluster_url, "/v1/trouble", hold.bytes, &held, reterr));
+    }
     text_addf(&body, "{\"broomd\": \"%s\"}", run->processes.api_url);
     TRY(call("POST", run->processes.cluster_url, "/v1/start", body.bytes, &started, reterr));
     run->narrator.start_ns = clock_now_ns();
@@ -134,12 +149,35 @@ static void note_ending(struct run *run)
             (int)(run->options->scenario->linger_ns / INT64_C(1000000000)));
 }
 
+static bool was_asked(const struct run *run, const char *verb)
+{
+    AUTO_TEXT word = {0};
+    text_addf(&word, "\"verb\":\"%s\"", verb);
+    return strstr(run->log, word.bytes) != NULL;
+}
+
+/* The action is done, its answer has not come, and broomd dies. */
+static enum status crash_if_due(struct run *run, struct error *reterr)
+{
+    AUTO_FREE char *document = NULL;
+    const char *verb = run->options->crash_at;
+    if (verb == NULL || run->crashed || !was_asked(run, verb))
+        return OK;
+    run->crashed = true;
+    narrate(&run->narrator, clock_now_ns(), "kill -9 of broomd while %s is done and not answered", verb);
+    TRY(processes_crash(&run->processes, run->options, reterr));
+    TRY(tell_job(run, &document, reterr));
+    narrate(&run->narrator, clock_now_ns(), "broomd is back");
+    return OK;
+}
+
 static enum status watch(struct run *run, struct error *reterr)
 {
     while (interrupted == 0) {
         bool over = clock_now_ns() >= run->end_ns;
         TRY(processes_check(&run->processes, reterr));
         TRY(look(run, reterr));
+        TRY(crash_if_due(run, reterr));
         note_ending(run);
         if (over && clock_now_ns() >= run->end_ns)
             return OK;
@@ -212,6 +250,8 @@ static void tell_result(const struct run *run, struct narrator *narrator)
 static int conclude(struct run *run, enum status status, const struct error *error)
 {
     const char *failure = status != OK ? error->message : interrupted != 0 ? "interrupted" : NULL;
+    if (failure == NULL && run->options->crash_at != NULL && !run->crashed)
+        failure = "the verb of --crash-at was never asked of the cluster";
     if (failure == NULL)
         tell_result(run, &run->narrator);
     else

@@ -14,6 +14,8 @@ struct rehearsal_options {
     double speed;
     const char *out;           /* folder for its files, made when missing; NULL: none */
     bool json;                 /* the result as JSON on stdout, the timeline on stderr */
+    const char *crash_at;      /* a verb: broomd is killed while the cluster has done it and not yet answered,
+                                  and started again; NULL: never */
     bool no_detection, swallow_restart, keep;
 };
 

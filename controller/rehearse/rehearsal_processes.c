@@ -41,7 +41,7 @@ static void words_done(struct words *words)
 /* --- the cluster ---------------------------------------------------------------------------------------- */
 
 static enum status start_cluster(struct processes *processes, const struct rehearsal_options *options,
-                                 int64_t origin_ns, struct error *reterr)
+                                 struct error *reterr)
 {
     struct words words = {0};
     const char *folder = processes->files.folder;
@@ -53,7 +53,7 @@ static enum status start_cluster(struct processes *processes, const struct rehea
     add(&words, "--cluster");
     add(&words, "--seed=%" PRIu64, options->seed);
     add(&words, "--speed=%.17g", options->speed);
-    add(&words, "--time-origin=%" PRId64, origin_ns);
+    add(&words, "--time-origin=%" PRId64, processes->origin_ns);
     add(&words, "--port-file=%s/cluster.port", folder);
     add(&words, "--stream-file=%s/stream.lp.zst", folder);
     add(&words, "--log-file=%s/actions.jsonl", folder);
@@ -126,28 +126,33 @@ static void add_settings(struct processes *processes, const struct rehearsal_opt
         add(words, "--set=detection.enabled=false");
 }
 
-static enum status start_broomd(struct processes *processes, const struct rehearsal_options *options,
-                                int64_t origin_ns, struct error *reterr)
+static enum status choose_ports(struct processes *processes, struct error *reterr)
 {
-    struct words words = {0};
-    char policy[PATH_BYTES];
-    char err_path[PATH_BYTES];
     int api_port;
     int health_port;
-    if (options->policy != NULL)
-        snprintf(policy, sizeof policy, "%s", options->policy);
-    else
-        TRY(find_policy(processes, policy, reterr));
     TRY(free_port(&api_port, reterr));
     TRY(free_port(&health_port, reterr));
     snprintf(processes->api_url, URL_BYTES, "http://127.0.0.1:%d", api_port);
     snprintf(processes->health_url, URL_BYTES, "http://127.0.0.1:%d", health_port);
+    return OK;
+}
+
+static enum status start_broomd(struct processes *processes, const struct rehearsal_options *options,
+                                const char *log_name, struct error *reterr)
+{
+    struct words words = {0};
+    char policy[PATH_BYTES];
+    char err_path[PATH_BYTES];
+    if (options->policy != NULL)
+        snprintf(policy, sizeof policy, "%s", options->policy);
+    else
+        TRY(find_policy(processes, policy, reterr));
     TRY(files_write(&processes->files, "broomd.yaml", view_of("mode: enforce\n"), reterr));
-    files_path(&processes->files, "broomd.log", err_path);
+    files_path(&processes->files, log_name, err_path);
     add(&words, "%s/broomd", processes->programs);
     add_settings(processes, options, policy, &words);
     add(&words, "--time-scale=%.17g", options->speed);
-    add(&words, "--time-origin=%" PRId64, origin_ns);
+    add(&words, "--time-origin=%" PRId64, processes->origin_ns);
     enum status status = child_start(&processes->broomd, "broomd", words.items, NULL, err_path, reterr);
     words_done(&words);
     return status;
@@ -182,12 +187,21 @@ static enum status await_broomd(struct processes *processes, struct error *reter
 enum status processes_start(struct processes *processes, const struct rehearsal_options *options,
                             struct error *reterr)
 {
-    int64_t origin_ns = clock_read().wall_ns;
-    clock_init(options->speed, origin_ns, origin_ns);
+    processes->origin_ns = clock_read().wall_ns;
+    clock_init(options->speed, processes->origin_ns, processes->origin_ns);
     TRY(program_folder(processes->programs, sizeof processes->programs, reterr));
-    TRY(start_cluster(processes, options, origin_ns, reterr));
+    TRY(start_cluster(processes, options, reterr));
     TRY(await_cluster(processes, reterr));
-    TRY(start_broomd(processes, options, origin_ns, reterr));
+    TRY(choose_ports(processes, reterr));
+    TRY(start_broomd(processes, options, "broomd.log", reterr));
+    return await_broomd(processes, reterr);
+}
+
+enum status processes_crash(struct processes *processes, const struct rehearsal_options *options,
+                            struct error *reterr)
+{
+    child_kill(&processes->broomd, STOP_LIMIT_MS);
+    TRY(start_broomd(processes, options, "broomd-again.log", reterr));
     return await_broomd(processes, reterr);
 }
 
@@ -228,6 +242,7 @@ void processes_show_logs(const struct processes *processes, FILE *out)
         return;
     show_tail(&processes->files, "cluster.log", out);
     show_tail(&processes->files, "broomd.log", out);
+    show_tail(&processes->files, "broomd-again.log", out);
 }
 
 void processes_stop(struct processes *processes)
