@@ -12,6 +12,7 @@
 #define SECOND INT64_C(1000000000)
 
 static const int64_t HOLD_NS = 10 * SECOND;
+static const int64_t GONE_MARGIN_NS = 2 * SECOND;
 static const double HOLD_STEPS = 3;
 /* A rack is accused as a whole when this part of its trays is, within HOLD_NS. */
 static const double RACK_SHARE = 0.5;
@@ -185,6 +186,16 @@ static struct domain domain_of(const struct engine *engine, const struct suspici
     return (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
 }
 
+/* Nothing was heard of these ranks since the job's last step: after a contained error the process ends,
+ * while ranks that wait for somebody else speak on. */
+static bool is_gone(const struct engine *engine, const uint8_t *ranks)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (ranks[r] != 0 && engine->live.seen_ns[r] > engine->live.progress_ns + GONE_MARGIN_NS)
+            return false;
+    return true;
+}
+
 static void tell(struct engine *engine, struct suspicion *suspicion, const struct domain *domain)
 {
     bool going = goes_on(engine, domain, suspicion->first_ns);
@@ -204,7 +215,7 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
         verdict.kind = VERDICT_INFO;
     verdict_fill_ranks(engine, &verdict, ranks);
     verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK : CAUSE_GPU;
-    verdict.evict = !going;
+    verdict.evict = !going && (suspicion->worst > XID_CONTAINED || is_gone(engine, ranks));
     verdict_add_evidence_text(&verdict, "event", suspicion->kind);
     if (suspicion->code != JOB_NONE)
         verdict_add_evidence(&verdict, "code", suspicion->code);
