@@ -1,6 +1,6 @@
-/* Commands of the table -> actions with deterministic operation ids; outcomes -> events. The intent and
- * the incident's record are emitted before the start is asked for, so that what may have happened is
- * always written down.
+/* Commands of the table -> actions with deterministic operation ids; outcomes -> events. The intent
+ * and the incident's record are emitted before the start is asked for, so that what may have
+ * happened is always written down.
  */
 #include "remediation/core_state.h"
 #include "remediation/planner.h"
@@ -67,7 +67,8 @@ bool act_job_has_moved(const struct remediation *core, const struct incident *in
     return incident->node_count > 0;
 }
 
-/* --- starting ----------------------------------------------------------------------------------- */
+/* --- starting -----------------------------------------------------------------------------------
+ */
 
 static void next_step(struct remediation *core, struct incident *incident)
 {
@@ -91,7 +92,8 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     text_add(&what, action->spares.count > 0 ? " -> " : "");
     names_add_sentence(&action->spares, 4, &what);
     record_action(core, incident, action, planned->reason);
-    record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes, action->operation_id);
+    record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes,
+                    action->operation_id);
     look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
     record_incident(core, incident);
     effect_push_action(core, EFFECT_START, incident, action, planned->reason);
@@ -158,7 +160,8 @@ static void start_restart(struct remediation *core, struct incident *incident)
     planner_restart(core, incident, &planned);
     incident->restart_started_ns = core->now_ns;
     mark_acted(core, incident);
-    incident->attempt_before = job != NULL && job->progress_known ? job->progress.attempt : JOB_NONE;
+    incident->attempt_before = job != NULL && job->progress_known ? job->progress.attempt
+                                                                  : JOB_NONE;
     if (job != NULL && job->progress_known && job->progress.step > incident->step_at_fault)
         incident->step_at_fault = job->progress.step;
     incident->restarts_before = seen != NULL ? seen->restarts : -1;
@@ -167,7 +170,8 @@ static void start_restart(struct remediation *core, struct incident *incident)
     planned_done(&planned);
 }
 
-/* --- giving back ---------------------------------------------------------------------------------- */
+/* --- giving back
+ * ---------------------------------------------------------------------------------- */
 
 static void release_spares(struct remediation *core, struct incident *incident)
 {
@@ -176,7 +180,8 @@ static void release_spares(struct remediation *core, struct incident *incident)
     if (incident->spares.count == 0 || incident->restart_started_ns != 0)
         return;
     names_copy(&planned.spares, &incident->spares);
-    snprintf(planned.reason, sizeof planned.reason, "broom:%s gives its spares back", incident->ref);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s gives its spares back",
+             incident->ref);
     for (size_t i = 0; i < incident->spares.count; i++)
         record_spare(core, incident, incident->spares.items[i], "free");
     names_done(&incident->spares);
@@ -191,13 +196,15 @@ static void undo_cordons(struct remediation *core, struct incident *incident)
     for (size_t i = 0; i < incident->node_count; i++)
         if (incident->nodes[i].ours)
             names_add(&planned.nodes, incident->nodes[i].name);
-    snprintf(planned.reason, sizeof planned.reason, "broom:%s takes its own cordon off", incident->ref);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s takes its own cordon off",
+             incident->ref);
     if (planned.nodes.count > 0)
         launch(core, incident, &planned);
     planned_done(&planned);
 }
 
-/* --- commands -------------------------------------------------------------------------------------- */
+/* --- commands
+ * -------------------------------------------------------------------------------------- */
 
 static void record_would(struct remediation *core, struct incident *incident)
 {
@@ -263,7 +270,8 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
     }
 }
 
-/* --- outcomes --------------------------------------------------------------------------------------- */
+/* --- outcomes
+ * --------------------------------------------------------------------------------------- */
 
 /* The world changed, or did not: what the incident owns follows. */
 static void settle_ownership(struct remediation *core, struct incident *incident,
@@ -303,7 +311,8 @@ static bool may_be_skipped(const struct incident *incident, const struct inciden
            incident->plan.steps[action->step].on_timeout == ON_TIMEOUT_CONTINUE;
 }
 
-static enum fsm_event event_of(const struct incident *incident, const struct incident_action *action)
+static enum fsm_event event_of(const struct incident *incident,
+                               const struct incident_action *action)
 {
     switch (action->outcome) {
     case OUTCOME_SUCCEEDED:
@@ -325,8 +334,9 @@ static enum fsm_event event_of(const struct incident *incident, const struct inc
     return EVENT_STEP_REFUSED;
 }
 
-static void finish(struct remediation *core, struct incident *incident, struct incident_action *action,
-                   enum outcome outcome, const char *reason, const char *response)
+static void finish(struct remediation *core, struct incident *incident,
+                   struct incident_action *action, enum outcome outcome, const char *reason,
+                   const char *response)
 {
     action->state = ACTION_ENDED;
     action->outcome = outcome;
@@ -345,8 +355,8 @@ static void finish(struct remediation *core, struct incident *incident, struct i
         undo_cordons(core, incident);
 }
 
-static void take_poll(struct remediation *core, struct incident *incident, struct incident_action *action,
-                      const struct action_result *result)
+static void take_poll(struct remediation *core, struct incident *incident,
+                      struct incident_action *action, const struct action_result *result)
 {
     action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
     switch (result->poll) {
@@ -361,7 +371,8 @@ static void take_poll(struct remediation *core, struct incident *incident, struc
         if (!remediation_may_start(core, action->operation_id)) {
             action->state = ACTION_POLLING;
             if (incident_has_ended(incident))
-                finish(core, incident, action, OUTCOME_CANCELLED, "never begun, not wanted now", NULL);
+                finish(core, incident, action, OUTCOME_CANCELLED, "never begun, not wanted now",
+                       NULL);
             return;
         }
         record_timeline(core, incident, "started_again", "broomd",
@@ -373,8 +384,8 @@ static void take_poll(struct remediation *core, struct incident *incident, struc
     }
 }
 
-void act_outcome(struct remediation *core, struct incident *incident, struct incident_action *action,
-                 const struct action_result *result)
+void act_outcome(struct remediation *core, struct incident *incident,
+                 struct incident_action *action, const struct action_result *result)
 {
     enum outcome outcome = result->outcome;
     if (action->state == ACTION_ENDED)

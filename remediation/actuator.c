@@ -17,9 +17,9 @@ static const char *const VERB_NAMES[VERB_COUNT] = {
 };
 
 static const char *const OUTCOME_NAMES[OUTCOME_COUNT] = {
-    [OUTCOME_SUCCEEDED] = "succeeded",   [OUTCOME_REFUSED] = "refused",
-    [OUTCOME_TRANSIENT] = "transient",   [OUTCOME_SUPERSEDED] = "superseded",
-    [OUTCOME_CANCELLED] = "cancelled",   [OUTCOME_UNKNOWN] = "unknown",
+    [OUTCOME_SUCCEEDED] = "succeeded", [OUTCOME_REFUSED] = "refused",
+    [OUTCOME_TRANSIENT] = "transient", [OUTCOME_SUPERSEDED] = "superseded",
+    [OUTCOME_CANCELLED] = "cancelled", [OUTCOME_UNKNOWN] = "unknown",
 };
 
 static bool name_find(const char *const *names, int count, const char *name, int *ret_index)

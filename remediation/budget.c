@@ -42,7 +42,8 @@ static int64_t count_racks(const struct incident *incident)
     return count;
 }
 
-/* What one incident has spent, or would spend, of a unit; only nodes of `rack` when it is not NULL. */
+/* What one incident has spent, or would spend, of a unit; only nodes of `rack` when it is not NULL.
+ */
 static int64_t units_of(const struct incident *incident, enum budget_unit unit, const char *rack)
 {
     switch (unit) {
@@ -106,7 +107,8 @@ static size_t population_of(const struct budget_view *view, const struct policy_
 }
 
 static bool one_allows(const struct budget_view *view, const struct incident *incident,
-                       const struct policy_budget *budget, const char *rack, char *reason, size_t bytes)
+                       const struct policy_budget *budget, const char *rack, char *reason,
+                       size_t bytes)
 {
     static const char *const units[] = {"tray(s)", "rack(s)", "restart(s)"};
     int64_t free_ns = 0;
@@ -119,8 +121,8 @@ static bool one_allows(const struct budget_view *view, const struct incident *in
     text_addf(&text, "budget '%s'", budget->name);
     if (rack != NULL)
         text_addf(&text, " of rack %s", rack);
-    text_addf(&text, ": %lld of %lld %s spent and %lld more asked", (long long)used, (long long)limit,
-              units[budget->unit], (long long)asked);
+    text_addf(&text, ": %lld of %lld %s spent and %lld more asked", (long long)used,
+              (long long)limit, units[budget->unit], (long long)asked);
     if (free_ns != 0) {
         text_add(&text, ", free from ");
         text_add_time(&text, free_ns);

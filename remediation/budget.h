@@ -1,6 +1,6 @@
-/* What may still be taken out: counted over the incidents themselves, so that nothing can be forgotten
- * in a restart. A rack plan spends the racks budgets only; a limit is the smaller of count and percent
- * and never below one.
+/* What may still be taken out: counted over the incidents themselves, so that nothing can be
+ * forgotten in a restart. A rack plan spends the racks budgets only; a limit is the smaller of
+ * count and percent and never below one.
  */
 #ifndef BROOM_REMEDIATION_BUDGET_H
 #define BROOM_REMEDIATION_BUDGET_H
@@ -13,11 +13,12 @@ struct budget_view {
     struct incident *const *incidents;
     size_t incident_count;
     const struct world_view *world;
-    size_t job_trays;            /* trays that hold ranks of this incident's job; 0 unknown */
+    size_t job_trays; /* trays that hold ranks of this incident's job; 0 unknown */
     int64_t now_ns;
 };
 
-/* True when `incident` may spend `unit` now; else `reason` says which budget is spent and until when. */
+/* True when `incident` may spend `unit` now; else `reason` says which budget is spent and until
+ * when. */
 bool budget_allows(const struct budget_view *view, const struct incident *incident,
                    enum budget_unit unit, char *reason, size_t bytes);
 

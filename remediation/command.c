@@ -1,13 +1,20 @@
-/* What people say: approve, abort, decline, pause and the rest. Each answers at once, or says why not. */
+/* What people say: approve, abort, decline, pause and the rest. Each answers at once, or says why
+ * not. */
 #include "remediation/core_state.h"
 
 #include <assert.h>
 #include <string.h>
 
 static const char *const verb_names[] = {
-    [COMMAND_APPROVE] = "approve", [COMMAND_ABORT] = "abort",   [COMMAND_ACK] = "ack",
-    [COMMAND_DECLINE] = "decline", [COMMAND_NOTE] = "note",     [COMMAND_PAUSE] = "pause",
-    [COMMAND_RESUME] = "resume",   [COMMAND_FENCED] = "fenced", [COMMAND_BREAKER_CLOSE] = "breaker_close",
+    [COMMAND_APPROVE] = "approve",
+    [COMMAND_ABORT] = "abort",
+    [COMMAND_ACK] = "ack",
+    [COMMAND_DECLINE] = "decline",
+    [COMMAND_NOTE] = "note",
+    [COMMAND_PAUSE] = "pause",
+    [COMMAND_RESUME] = "resume",
+    [COMMAND_FENCED] = "fenced",
+    [COMMAND_BREAKER_CLOSE] = "breaker_close",
 };
 _Static_assert(ARRAY_LEN(verb_names) == COMMAND_VERB_COUNT, "every verb has a name");
 
@@ -52,8 +59,8 @@ static enum status stop(struct remediation *core, struct incident *incident,
                         const struct remediation_command *command, enum fsm_event event,
                         struct error *reterr)
 {
-    bool closes = incident->phase == PHASE_ESCALATED && (incident->status == INCIDENT_OPEN ||
-                                                         incident->status == INCIDENT_MITIGATED);
+    bool closes = incident->phase == PHASE_ESCALATED &&
+                  (incident->status == INCIDENT_OPEN || incident->status == INCIDENT_MITIGATED);
     if (incident_has_ended(incident) && !closes)
         return error_set(reterr, ERR_REFUSED, "%s has ended: it is %s", incident->ref,
                          incident_status_name(incident->status));
@@ -84,8 +91,8 @@ static void judge_observer(struct remediation *core, struct incident *observer)
     names_done(&nodes);
 }
 
-static enum status close_breaker(struct remediation *core, const struct remediation_command *command,
-                                 struct error *reterr)
+static enum status close_breaker(struct remediation *core,
+                                 const struct remediation_command *command, struct error *reterr)
 {
     if (!core->breaker_open)
         return error_set(reterr, ERR_REFUSED, "the breaker is closed");
@@ -111,11 +118,12 @@ static enum status decline(struct remediation *core, struct incident *incident,
     return stop(core, incident, command, EVENT_DECLINED, reterr);
 }
 
-static enum status run_on_incident(struct remediation *core, const struct remediation_command *command,
-                                   struct error *reterr)
+static enum status run_on_incident(struct remediation *core,
+                                   const struct remediation_command *command, struct error *reterr)
 {
-    struct incident *incident =
-        command->incident_ref != NULL ? core_incident(core, command->incident_ref) : NULL;
+    struct incident *incident = command->incident_ref != NULL
+                                    ? core_incident(core, command->incident_ref)
+                                    : NULL;
     if (incident == NULL)
         return error_set(reterr, ERR_NOT_FOUND, "no incident '%s'",
                          command->incident_ref != NULL ? command->incident_ref : "");

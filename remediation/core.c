@@ -1,5 +1,5 @@
-/* The core's inputs: each sets the time, takes the news in, looks at what waits, and emits the records
- * of the incidents that changed.
+/* The core's inputs: each sets the time, takes the news in, looks at what waits, and emits the
+ * records of the incidents that changed.
  */
 #include "remediation/core_state.h"
 
@@ -13,7 +13,8 @@ struct remediation *remediation_new(const struct remediation_params *params)
     struct remediation *core = xcalloc(1, sizeof *core);
     core->daemon_mode = params->daemon_mode;
     core->next_number = params->next_number > 0 ? params->next_number : 1;
-    text_copy(core->actuator, sizeof core->actuator, params->actuator != NULL ? params->actuator : "");
+    text_copy(core->actuator, sizeof core->actuator,
+              params->actuator != NULL ? params->actuator : "");
     return core;
 }
 
@@ -150,8 +151,8 @@ bool core_job_stands_still(const struct remediation *core, const char *job)
     if (state == NULL || !state->progress_known)
         return false;
     const struct engine_progress *progress = &state->progress;
-    bool pauses = strcmp(progress->phase, "checkpoint") == 0 || strcmp(progress->phase, "eval") == 0 ||
-                  strcmp(progress->phase, "init") == 0;
+    bool pauses = strcmp(progress->phase, "checkpoint") == 0 ||
+                  strcmp(progress->phase, "eval") == 0 || strcmp(progress->phase, "init") == 0;
     int64_t limit_ns = pauses ? STILL_PAUSE_NS : STILL_MIN_NS;
     double step_ns = isnan(progress->step_ms) ? 0 : progress->step_ms * 1e6;
     if (3 * step_ns > (double)limit_ns)
@@ -159,7 +160,8 @@ bool core_job_stands_still(const struct remediation *core, const char *job)
     return core->now_ns - state->advanced_ns > limit_ns;
 }
 
-/* --- inputs -------------------------------------------------------------------------------------- */
+/* --- inputs --------------------------------------------------------------------------------------
+ */
 
 static void begin(struct remediation *core, int64_t now_ns)
 {
@@ -176,7 +178,8 @@ static void end(struct remediation *core)
     record_dirty(core);
 }
 
-void remediation_set_policy(struct remediation *core, struct policy_set *take_policies, int64_t now_ns)
+void remediation_set_policy(struct remediation *core, struct policy_set *take_policies,
+                            int64_t now_ns)
 {
     begin(core, now_ns);
     policy_set_free(core->policies);
@@ -217,8 +220,8 @@ enum status remediation_restore(struct remediation *core, const struct json *rec
     return OK;
 }
 
-void remediation_verdict(struct remediation *core, const struct job *job, const struct verdict *verdict,
-                         const char *source, int64_t now_ns)
+void remediation_verdict(struct remediation *core, const struct job *job,
+                         const struct verdict *verdict, const char *source, int64_t now_ns)
 {
     assert(job != NULL && job->name != NULL && source != NULL);
     begin(core, now_ns);
@@ -229,8 +232,8 @@ void remediation_verdict(struct remediation *core, const struct job *job, const 
     end(core);
 }
 
-void remediation_progress(struct remediation *core, const char *job, const struct engine_progress *progress,
-                          int64_t now_ns)
+void remediation_progress(struct remediation *core, const char *job,
+                          const struct engine_progress *progress, int64_t now_ns)
 {
     begin(core, now_ns);
     struct job_state *state = core_job(core, job);
@@ -299,8 +302,8 @@ void remediation_world(struct remediation *core, const struct world *world, int6
     world_view_set(&core->world, world, core->now_ns);
     for (size_t i = 0; core->world.known && i < core->incident_count; i++) {
         struct incident *incident = core->incidents[i];
-        bool waits_for_return =
-            incident->phase == PHASE_REPAIRING || incident->phase == PHASE_VALIDATING;
+        bool waits_for_return = incident->phase == PHASE_REPAIRING ||
+                                incident->phase == PHASE_VALIDATING;
         if (incident_has_ended(incident) || waits_for_return)
             continue;
         note_foreign_cordons(core, incident);

@@ -4,14 +4,15 @@
  *
  * How to drive it: give inputs as they come, call remediation_tick at least at
  * remediation_next_deadline (a second's grain is enough), and after every input drain
- * remediation_next_effect. The records of one drain are one transaction; a START or POLL that follows
- * them is executed only after that transaction is durable, and only when remediation_may_start still
- * agrees at that moment. Every START and POLL is answered by exactly one remediation_outcome.
+ * remediation_next_effect. The records of one drain are one transaction; a START or POLL that
+ * follows them is executed only after that transaction is durable, and only when
+ * remediation_may_start still agrees at that moment. Every START and POLL is answered by exactly
+ * one remediation_outcome.
  *
  * After a crash: remediation_new, remediation_set_policy, remediation_restore_control, then
- * remediation_restore for every incident that store_restore gives (ended ones too: they are the memory
- * against stale verdicts, of budgets and of repeat offenders), then go on. An action with an intent and
- * no outcome is polled first, never started blindly.
+ * remediation_restore for every incident that store_restore gives (ended ones too: they are the
+ * memory against stale verdicts, of budgets and of repeat offenders), then go on. An action with an
+ * intent and no outcome is polled first, never started blindly.
  */
 #ifndef BROOM_REMEDIATION_CORE_H
 #define BROOM_REMEDIATION_CORE_H
@@ -24,9 +25,9 @@
 struct remediation;
 
 struct remediation_params {
-    enum mode daemon_mode;       /* of broomd itself; MODE_UNSET counts as observe */
-    const char *actuator;        /* its name, for the records */
-    int64_t next_number;         /* of the next incident; at least 1 */
+    enum mode daemon_mode; /* of broomd itself; MODE_UNSET counts as observe */
+    const char *actuator;  /* its name, for the records */
+    int64_t next_number;   /* of the next incident; at least 1 */
 };
 
 struct remediation *remediation_new(const struct remediation_params *params);
@@ -34,9 +35,11 @@ void remediation_free(struct remediation *core);
 DEFINE_AUTO(struct remediation, remediation_free)
 
 /* Takes the set over. Incidents that are confirmed keep the plan they were confirmed with. */
-void remediation_set_policy(struct remediation *core, struct policy_set *take_policies, int64_t now_ns);
+void remediation_set_policy(struct remediation *core, struct policy_set *take_policies,
+                            int64_t now_ns);
 
-/* The daemon's own mode changed. A stricter one also binds incidents that are open; a freer one only new ones. */
+/* The daemon's own mode changed. A stricter one also binds incidents that are open; a freer one
+ * only new ones. */
 void remediation_set_mode(struct remediation *core, enum mode mode, int64_t now_ns);
 
 /* Pause and breaker as they stood, from the store. reason and actor may be NULL. */
@@ -46,33 +49,43 @@ void remediation_restore_control(struct remediation *core, bool paused, bool bre
 MUST_CHECK enum status remediation_restore(struct remediation *core, const struct json *record,
                                            int64_t now_ns, struct error *reterr);
 
-/* One verdict of a job's engine. `source` says who accuses: "detector" for statistics, else the name of
- * the reporter of hardware events ("monitor-7"), or REMEDIATION_SOURCE_UNNAMED where that is not known.
- * job is borrowed for the call. */
+/* One verdict of a job's engine. `source` says who accuses: "detector" for statistics, else the
+ * name of the reporter of hardware events ("monitor-7"), or REMEDIATION_SOURCE_UNNAMED where that
+ * is not known. job is borrowed for the call. */
 #define REMEDIATION_SOURCE_UNNAMED "events"
-void remediation_verdict(struct remediation *core, const struct job *job, const struct verdict *verdict,
-                         const char *source, int64_t now_ns);
+void remediation_verdict(struct remediation *core, const struct job *job,
+                         const struct verdict *verdict, const char *source, int64_t now_ns);
 /* A job's progress as its engine sees it; call it about once a second a job. */
-void remediation_progress(struct remediation *core, const char *job, const struct engine_progress *progress,
-                          int64_t now_ns);
+void remediation_progress(struct remediation *core, const char *job,
+                          const struct engine_progress *progress, int64_t now_ns);
 /* The answer to EFFECT_DESCRIBE, or a periodic one. Borrowed for the call. */
 void remediation_world(struct remediation *core, const struct world *world, int64_t now_ns);
 
-enum command_verb { COMMAND_APPROVE = 0, COMMAND_ABORT, COMMAND_ACK, COMMAND_DECLINE, COMMAND_NOTE,
-                    COMMAND_PAUSE, COMMAND_RESUME, COMMAND_FENCED, COMMAND_BREAKER_CLOSE,
-                    COMMAND_VERB_COUNT };
+enum command_verb {
+    COMMAND_APPROVE = 0,
+    COMMAND_ABORT,
+    COMMAND_ACK,
+    COMMAND_DECLINE,
+    COMMAND_NOTE,
+    COMMAND_PAUSE,
+    COMMAND_RESUME,
+    COMMAND_FENCED,
+    COMMAND_BREAKER_CLOSE,
+    COMMAND_VERB_COUNT
+};
 
 struct remediation_command {
     enum command_verb verb;
-    const char *incident_ref;    /* NULL for pause, resume, breaker_close */
-    const char *actor;           /* what authentication proved; never a parameter */
-    const char *text;            /* why; may be NULL */
+    const char *incident_ref; /* NULL for pause, resume, breaker_close */
+    const char *actor;        /* what authentication proved; never a parameter */
+    const char *text;         /* why; may be NULL */
 };
 /* ERR_NOT_FOUND: no such incident. ERR_REFUSED: it makes no sense now; the message says why.
  * abort leaves cordons as they stand and gives spares back; on an escalated incident it closes it.
- * decline (false alarm) also takes our own cordons off. breaker_close judges the standing accusations
- * of an observer-suspect incident one by one; declining that incident drops them. */
-MUST_CHECK enum status remediation_command(struct remediation *core, const struct remediation_command *command,
+ * decline (false alarm) also takes our own cordons off. breaker_close judges the standing
+ * accusations of an observer-suspect incident one by one; declining that incident drops them. */
+MUST_CHECK enum status remediation_command(struct remediation *core,
+                                           const struct remediation_command *command,
                                            int64_t now_ns, struct error *reterr);
 const char *command_verb_name(enum command_verb verb);
 bool command_verb_parse(const char *name, enum command_verb *ret_verb);
@@ -97,13 +110,14 @@ int64_t remediation_next_deadline(const struct remediation *core);
 
 enum effect_kind { EFFECT_RECORD = 0, EFFECT_START, EFFECT_POLL, EFFECT_DESCRIBE };
 
-/* Parameters (action.params_json) by verb: notify {"severity","text"}; capture {"before_ns","after_ns",
- * "around_ns"}; request_checkpoint {"timeout_ns"}; restart_job {"timeout_ns"}; hand_over {"to"}. */
+/* Parameters (action.params_json) by verb: notify {"severity","text"}; capture
+ * {"before_ns","after_ns", "around_ns"}; request_checkpoint {"timeout_ns"}; restart_job
+ * {"timeout_ns"}; hand_over {"to"}. */
 struct effect {
     enum effect_kind kind;
-    char *record;                /* owned: one JSON object, no newline */
-    bool spoolable;              /* of a record: event-like, may wait on disk while the store is away */
-    struct action action;        /* START, POLL: everything it points to is owned by the effect */
+    char *record;         /* owned: one JSON object, no newline */
+    bool spoolable;       /* of a record: event-like, may wait on disk while the store is away */
+    struct action action; /* START, POLL: everything it points to is owned by the effect */
 };
 /* Pops the next effect in order; false when there is none. The caller calls effect_done. */
 bool remediation_next_effect(struct remediation *core, struct effect *ret_effect);
@@ -114,21 +128,22 @@ void effect_done(struct effect *effect);
 bool remediation_may_start(const struct remediation *core, const char *operation_id);
 
 /* What is there, for status pages; borrowed until the next input. */
-size_t remediation_incident_count(const struct remediation *core);  /* ended ones kept in memory too */
+size_t
+remediation_incident_count(const struct remediation *core); /* ended ones kept in memory too */
 const struct incident *remediation_incident_at(const struct remediation *core, size_t index);
 const struct incident *remediation_find(const struct remediation *core, const char *ref);
 
 struct remediation_status {
     bool paused;
-    const char *paused_by;       /* "" when not */
+    const char *paused_by; /* "" when not */
     bool breaker_open;
-    const char *breaker_reason;  /* "" when closed */
-    const char *blocked;         /* first guard that stops the act half: static name, or NULL */
+    const char *breaker_reason; /* "" when closed */
+    const char *blocked;        /* first guard that stops the act half: static name, or NULL */
     int64_t open_count, acting_count;
     int64_t actions_started, outcomes[OUTCOME_COUNT];
     int64_t verdicts, stale_verdicts;
     bool world_known;
-    int64_t world_ns;            /* when it was last told; 0 never */
+    int64_t world_ns; /* when it was last told; 0 never */
 };
 struct remediation_status remediation_status(const struct remediation *core);
 

@@ -1,4 +1,5 @@
-/* Inside of the core: shared by core.c and its parts (fold, look, act, command, record), by nobody else. */
+/* Inside of the core: shared by core.c and its parts (fold, look, act, command, record), by nobody
+ * else. */
 #ifndef BROOM_REMEDIATION_CORE_STATE_H
 #define BROOM_REMEDIATION_CORE_STATE_H
 
@@ -7,38 +8,38 @@
 #include "remediation/world_view.h"
 
 #define SECOND_NS INT64_C(1000000000)
-#define DAY_NS (INT64_C(86400) * SECOND_NS)
+#define DAY_NS    (INT64_C(86400) * SECOND_NS)
 
 enum {
-    STEP_TRIES_MAX = 3,          /* tries of one plan step before a person is asked */
-    OPEN_INCIDENTS_MAX = 1024,   /* over it verdicts are recorded only */
-    ENDED_INCIDENTS_MAX = 1024,  /* memory of ended ones */
+    STEP_TRIES_MAX = 3,         /* tries of one plan step before a person is asked */
+    OPEN_INCIDENTS_MAX = 1024,  /* over it verdicts are recorded only */
+    ENDED_INCIDENTS_MAX = 1024, /* memory of ended ones */
     STORM_RACKS_MIN = 3,
     STORM_PERCENT = 40,
 };
 
-#define CLEAR_GRACE_NS (3 * SECOND_NS)      /* a clear may be followed by a better localisation */
-#define CASCADE_NS (10 * SECOND_NS)         /* within it, others that stop are victims of the first */
-#define STORM_WINDOW_NS (60 * SECOND_NS)
-#define MEMORY_NS (7 * DAY_NS)              /* ended incidents, repeat offenders */
-#define LOOK_AGAIN_NS (SECOND_NS / 4)       /* between two looks that only progress asks for */
-#define POLL_EVERY_NS (5 * SECOND_NS)
-#define RETRY_AFTER_NS (10 * SECOND_NS)     /* times the number of the try */
-#define DESCRIBE_SOON_NS (2 * SECOND_NS)    /* while a step waits for the world */
-#define DESCRIBE_LATER_NS (15 * SECOND_NS)  /* while hardware or spares are waited for */
+#define CLEAR_GRACE_NS      (3 * SECOND_NS)  /* a clear may be followed by a better localisation */
+#define CASCADE_NS          (10 * SECOND_NS) /* within it, what stops is a victim of the first */
+#define STORM_WINDOW_NS     (60 * SECOND_NS)
+#define MEMORY_NS           (7 * DAY_NS)    /* ended incidents, repeat offenders */
+#define LOOK_AGAIN_NS       (SECOND_NS / 4) /* between two looks that only progress asks for */
+#define POLL_EVERY_NS       (5 * SECOND_NS)
+#define RETRY_AFTER_NS      (10 * SECOND_NS) /* times the number of the try */
+#define DESCRIBE_SOON_NS    (2 * SECOND_NS)  /* while a step waits for the world */
+#define DESCRIBE_LATER_NS   (15 * SECOND_NS) /* while hardware or spares are waited for */
 #define DESCRIBE_GIVE_UP_NS (30 * SECOND_NS)
-#define WORLD_STALE_NS (60 * SECOND_NS)     /* older than that it is not acted on */
-#define POLL_AGAIN_NS (60 * SECOND_NS)      /* a poll that was never answered */
-#define STILL_MIN_NS (5 * SECOND_NS)        /* no step for that long, and for three steps' time */
-#define STILL_PAUSE_NS (600 * SECOND_NS)    /* while the job says that it saves or evaluates */
+#define WORLD_STALE_NS      (60 * SECOND_NS)  /* older than that it is not acted on */
+#define POLL_AGAIN_NS       (60 * SECOND_NS)  /* a poll that was never answered */
+#define STILL_MIN_NS        (5 * SECOND_NS)   /* no step for that long, and for three steps' time */
+#define STILL_PAUSE_NS      (600 * SECOND_NS) /* while the job says that it saves or evaluates */
 
 /* What we know of one job besides the world. */
 struct job_state {
     char *name;
-    struct job *job;                  /* copy of the last one told; NULL after a restart until a verdict */
+    struct job *job; /* copy of the last one told; NULL after a restart until a verdict */
     struct engine_progress progress;
     bool progress_known;
-    int64_t advanced_ns;              /* when the step last moved, on our clock */
+    int64_t advanced_ns; /* when the step last moved, on our clock */
 };
 
 /* A hardware accusation that the job's progress does not bear out. */
@@ -55,11 +56,11 @@ struct remediation {
     char actuator[32];
     int64_t next_number;
     int64_t now_ns;
-    int64_t looked_ns;                /* when all incidents were last looked at */
-    int64_t born_ns;                  /* first time that we were told anything */
-    struct policy_set *policies;      /* owned, may be NULL */
+    int64_t looked_ns;           /* when all incidents were last looked at */
+    int64_t born_ns;             /* first time that we were told anything */
+    struct policy_set *policies; /* owned, may be NULL */
 
-    struct incident **incidents;      /* owned; open and remembered ones, in order of number */
+    struct incident **incidents; /* owned; open and remembered ones, in order of number */
     size_t incident_count, incident_capacity;
     struct job_state *jobs;
     size_t job_count, job_capacity;
@@ -74,7 +75,7 @@ struct remediation {
     struct accusation *accusations;
     size_t accusation_count, accusation_capacity;
 
-    struct effect *effects;           /* ring-less queue: [effect_head, effect_count) */
+    struct effect *effects; /* ring-less queue: [effect_head, effect_count) */
     size_t effect_head, effect_count, effect_capacity;
     bool describe_asked;
     int64_t describe_asked_ns;
@@ -84,9 +85,9 @@ struct remediation {
 };
 
 /* core.c */
-struct job_state *core_job(struct remediation *core, const char *name);          /* finds or adds */
+struct job_state *core_job(struct remediation *core, const char *name); /* finds or adds */
 const struct job_state *core_find_job(const struct remediation *core, const char *name);
-struct incident *core_open_incident(struct remediation *core);                   /* new, suspected */
+struct incident *core_open_incident(struct remediation *core); /* new, suspected */
 struct incident *core_incident(const struct remediation *core, const char *ref); /* or NULL */
 /* Rack of a node: the world's word, else the job's topology, else "". */
 const char *core_rack_of(const struct remediation *core, const char *job, const char *node);
@@ -108,15 +109,17 @@ void record_outcome(struct remediation *core, const struct incident *incident,
                     const struct incident_action *action, const char *reason, const char *response);
 void record_spare(struct remediation *core, const struct incident *incident, const char *node,
                   const char *state);
-void record_control(struct remediation *core, const char *what, const char *actor, const char *text);
+void record_control(struct remediation *core, const char *what, const char *actor,
+                    const char *text);
 /* Emits the incident's record when it changed since the last one. */
 void record_incident(struct remediation *core, struct incident *incident);
-void record_dirty(struct remediation *core);                                     /* all of them */
+void record_dirty(struct remediation *core); /* all of them */
 
 /* effect.c: the queue. */
 void effect_push_record(struct remediation *core, struct text *take_record, bool spoolable);
-void effect_push_action(struct remediation *core, enum effect_kind kind, const struct incident *incident,
-                        const struct incident_action *action, const char *reason);
+void effect_push_action(struct remediation *core, enum effect_kind kind,
+                        const struct incident *incident, const struct incident_action *action,
+                        const char *reason);
 void effect_ask_world(struct remediation *core);
 
 /* storm.c: when one source accuses everybody, the source is the suspect. */
@@ -125,8 +128,9 @@ void storm_note(struct remediation *core, const struct job *job, const struct ve
 void storm_judge(struct remediation *core);
 /* The accusations that a restored incident stands for. */
 void storm_recall(struct remediation *core, const struct incident *incident);
-struct incident *storm_incident(const struct remediation *core, const char *source); /* open, or NULL */
-int64_t storm_last_accusation(const struct remediation *core, const char *source);   /* 0 none */
+struct incident *storm_incident(const struct remediation *core,
+                                const char *source); /* open, or NULL */
+int64_t storm_last_accusation(const struct remediation *core, const char *source); /* 0 none */
 
 /* fold.c */
 void fold_verdict(struct remediation *core, const struct job *job, const struct verdict *verdict,
@@ -134,8 +138,10 @@ void fold_verdict(struct remediation *core, const struct job *job, const struct 
 /* What was accused while we acted is judged again now that we do not. */
 void fold_rejudge(struct remediation *core, struct incident *incident);
 /* A tray accused on its own account, outside any verdict: opens an incident. */
-void fold_accuse_node(struct remediation *core, const char *job, const char *node, const char *source);
-/* Rule, plan, mode and severity by the present policies; false when the rule's `unless` asks to wait. */
+void fold_accuse_node(struct remediation *core, const char *job, const char *node,
+                      const char *source);
+/* Rule, plan, mode and severity by the present policies; false when the rule's `unless` asks to
+ * wait. */
 bool fold_choose_rule(struct remediation *core, struct incident *incident);
 void fold_merge(struct remediation *core, struct incident *from, struct incident *into);
 
@@ -150,13 +156,13 @@ void look_wait_for(struct incident *incident, const char *format, ...) PRINTF_LI
 /* act.c: commands of the table -> actions; outcomes -> events. */
 void act_run(struct remediation *core, struct incident *incident, enum fsm_command command);
 void act_poll_due(struct remediation *core, struct incident *incident);
-void act_outcome(struct remediation *core, struct incident *incident, struct incident_action *action,
-                 const struct action_result *result);
+void act_outcome(struct remediation *core, struct incident *incident,
+                 struct incident_action *action, const struct action_result *result);
 int act_tries(const struct incident *incident, int step);
 /* Ends an action that never answered, at a deadline. */
 void act_abandon(struct remediation *core, struct incident *incident, const char *reason);
 /* The job holds no rank on any node of the incident (and somebody knows where its ranks are). */
 bool act_job_has_moved(const struct remediation *core, const struct incident *incident);
-const char *act_command_verb(enum fsm_command command);  /* verb that executes it, or NULL */
+const char *act_command_verb(enum fsm_command command); /* verb that executes it, or NULL */
 
 #endif

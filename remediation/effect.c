@@ -1,5 +1,5 @@
-/* The queue of effects. Records come before the actions that they announce: look.c emits an incident's
- * record before it asks for a start.
+/* The queue of effects. Records come before the actions that they announce: look.c emits an
+ * incident's record before it asks for a start.
  */
 #include "remediation/core_state.h"
 
@@ -33,8 +33,9 @@ static const char *const *copy_names(const struct names *names)
     return copy;
 }
 
-void effect_push_action(struct remediation *core, enum effect_kind kind, const struct incident *incident,
-                        const struct incident_action *action, const char *reason)
+void effect_push_action(struct remediation *core, enum effect_kind kind,
+                        const struct incident *incident, const struct incident_action *action,
+                        const char *reason)
 {
     struct effect *effect = push(core, kind);
     struct action *out = &effect->action;

@@ -20,8 +20,8 @@ static bool budget_fact(const struct remediation *core, const struct incident *i
 {
     struct names nodes = {0};
     core_job_nodes(core, incident->job, &nodes);
-    struct budget_view view = {core->policies, core->incidents, core->incident_count, &core->world,
-                               nodes.count, core->now_ns};
+    struct budget_view view = {core->policies, core->incidents, core->incident_count,
+                               &core->world,   nodes.count,     core->now_ns};
     names_done(&nodes);
     bool is_rack = incident->scope == SCOPE_RACK || (step->kind == STEP_CORDON && step->whole_rack);
     bool ok = true;
@@ -56,7 +56,8 @@ static bool restart_fact(const struct remediation *core, const struct incident *
     return false;
 }
 
-/* A world that was told after the present step became due; the job must be in it where it matters. */
+/* A world that was told after the present step became due; the job must be in it where it matters.
+ */
 static bool world_fact(const struct remediation *core, const struct incident *incident,
                        const struct plan_step *step)
 {
@@ -74,8 +75,8 @@ static double gpu_hours(int32_t gpus, double seconds)
 }
 
 /* Seconds of work since the checkpoint that a restart goes back to. */
-static double seconds_since_checkpoint(const struct remediation *core, const struct incident *incident,
-                                       const struct job_state *job)
+static double seconds_since_checkpoint(const struct remediation *core,
+                                       const struct incident *incident, const struct job_state *job)
 {
     if (plan_has(&incident->plan, STEP_REQUEST_CHECKPOINT))
         return 0;
@@ -83,23 +84,25 @@ static double seconds_since_checkpoint(const struct remediation *core, const str
     int64_t checkpoint = seen != NULL && seen->checkpoint_step >= 0 ? seen->checkpoint_step
                          : job != NULL && job->job != NULL          ? job->job->checkpoint_step
                                                                     : JOB_NONE;
-    if (job == NULL || !job->progress_known || checkpoint == JOB_NONE || job->progress.step < checkpoint ||
-        isnan(job->progress.step_ms))
+    if (job == NULL || !job->progress_known || checkpoint == JOB_NONE ||
+        job->progress.step < checkpoint || isnan(job->progress.step_ms))
         return 0;
     return (double)(job->progress.step - checkpoint) * job->progress.step_ms / 1000.0;
 }
 
-static bool worth_fact(const struct remediation *core, struct incident *incident, struct facts *facts)
+static bool worth_fact(const struct remediation *core, struct incident *incident,
+                       struct facts *facts)
 {
     const struct job_state *job = core_find_job(core, incident->job);
     double since = (double)(core->now_ns - incident->times.fault_started_ns) / (double)SECOND_NS;
     double part = incident->slowdown > 1 ? 1 - 1 / incident->slowdown : 0;
+    part = incident->corroborated ? 1 : part;
     double restart = (double)incident->timers.restart_cost_ns / (double)SECOND_NS +
                      seconds_since_checkpoint(core, incident, job);
     bool hard = incident_is_hard(incident);
     if (!incident_has_acted(incident)) {
-        incident->cost.loss_gpu_hours =
-            gpu_hours(incident->world_size, (hard ? 1 : part) * (since > 0 ? since : 0));
+        incident->cost.loss_gpu_hours = gpu_hours(incident->world_size,
+                                                  part * (since > 0 ? since : 0));
         incident->cost.restart_gpu_hours = gpu_hours(incident->world_size, restart);
     }
     if (hard || incident_has_acted(incident) || !plan_has(&incident->plan, STEP_RESTART_JOB))
@@ -140,11 +143,12 @@ static bool will_restart_soon(const struct incident *other)
     bool gathers = other->phase == PHASE_SUSPECTED || other->phase == PHASE_CONFIRMED ||
                    other->phase == PHASE_CORDONING || other->phase == PHASE_SAVING;
     return gathers && incident_is_hard(other) && other->corroborated &&
-           other->mode == MODE_ENFORCE && plan_has(&other->plan, STEP_RESTART_JOB) && step != NULL &&
-           step->kind != STEP_RESTART_JOB;
+           other->mode == MODE_ENFORCE && plan_has(&other->plan, STEP_RESTART_JOB) &&
+           step != NULL && step->kind != STEP_RESTART_JOB;
 }
 
-/* Nothing of a job is taken out, and it is not restarted again, while another incident restarts it. */
+/* Nothing of a job is taken out, and it is not restarted again, while another incident restarts it.
+ */
 static bool job_fact(const struct remediation *core, const struct incident *incident,
                      const struct plan_step *step, struct facts *facts)
 {
@@ -158,7 +162,8 @@ static bool job_fact(const struct remediation *core, const struct incident *inci
             snprintf(facts->job, sizeof facts->job, "the restart of job %.120s by %s to end",
                      incident->job, other->ref);
         else
-            snprintf(facts->job, sizeof facts->job, "%s, so that one restart serves both", other->ref);
+            snprintf(facts->job, sizeof facts->job, "%s, so that one restart serves both",
+                     other->ref);
         return false;
     }
     return true;
@@ -170,7 +175,8 @@ static bool breaker_fact(const struct remediation *core, const struct incident *
 {
     bool takes_nothing = step->kind != STEP_CORDON && step->kind != STEP_CHOOSE_SPARE &&
                          step->kind != STEP_RESTART_JOB;
-    return !core->breaker_open || takes_nothing || (incident->corroborated && incident_is_hard(incident));
+    return !core->breaker_open || takes_nothing ||
+           (incident->corroborated && incident_is_hard(incident));
 }
 
 static uint32_t bit(enum fact fact, bool holds)
@@ -187,22 +193,22 @@ struct facts facts_compute(const struct remediation *core, struct incident *inci
     /* A plan that only tells is carried out; then its incident is only watched. */
     bool told_all = !plan_changes_world(&incident->plan) && incident->step >= incident->plan.count;
     bool observing = incident->mode == MODE_OBSERVE || told_all;
-    facts.bits =
-        bit(FACT_OBSERVING, observing) |
-        bit(FACT_PERMITTED, incident->mode == MODE_ENFORCE || incident->approved_by[0] != '\0') |
-        bit(FACT_RESTART_ALLOWED, restart_fact(core, incident, &facts)) |
-        bit(FACT_LEASE_HELD, core->guards.lease_held) |
-        bit(FACT_CLOCK_TRUSTED, core->guards.clock_trusted) |
-        bit(FACT_TELEMETRY_SEEN, core->guards.telemetry_ok) |
-        bit(FACT_STORE_UP, core->guards.store_up) | bit(FACT_UNPAUSED, !core->paused) |
-        bit(FACT_BREAKER_CLOSED, breaker_fact(core, incident, step)) |
-        bit(FACT_BUDGET_AVAILABLE, budget_fact(core, incident, step, &facts)) |
-        bit(FACT_ATTEMPTS_LEFT, act_tries(incident, incident->step) < STEP_TRIES_MAX) |
-        bit(FACT_WORLD_KNOWN, world_fact(core, incident, step)) |
-        bit(FACT_WORTH_ACTING, worth_fact(core, incident, &facts)) |
-        bit(FACT_SPARE_FREE, spare_fact(core, incident, step, &facts)) |
-        bit(FACT_JOB_FREE, job_fact(core, incident, step, &facts)) |
-        bit(FACT_ACTED, incident_has_acted(incident));
+    facts.bits = bit(FACT_OBSERVING, observing) |
+                 bit(FACT_PERMITTED,
+                     incident->mode == MODE_ENFORCE || incident->approved_by[0] != '\0') |
+                 bit(FACT_RESTART_ALLOWED, restart_fact(core, incident, &facts)) |
+                 bit(FACT_LEASE_HELD, core->guards.lease_held) |
+                 bit(FACT_CLOCK_TRUSTED, core->guards.clock_trusted) |
+                 bit(FACT_TELEMETRY_SEEN, core->guards.telemetry_ok) |
+                 bit(FACT_STORE_UP, core->guards.store_up) | bit(FACT_UNPAUSED, !core->paused) |
+                 bit(FACT_BREAKER_CLOSED, breaker_fact(core, incident, step)) |
+                 bit(FACT_BUDGET_AVAILABLE, budget_fact(core, incident, step, &facts)) |
+                 bit(FACT_ATTEMPTS_LEFT, act_tries(incident, incident->step) < STEP_TRIES_MAX) |
+                 bit(FACT_WORLD_KNOWN, world_fact(core, incident, step)) |
+                 bit(FACT_WORTH_ACTING, worth_fact(core, incident, &facts)) |
+                 bit(FACT_SPARE_FREE, spare_fact(core, incident, step, &facts)) |
+                 bit(FACT_JOB_FREE, job_fact(core, incident, step, &facts)) |
+                 bit(FACT_ACTED, incident_has_acted(incident));
     return facts;
 }
 

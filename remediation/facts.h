@@ -8,7 +8,8 @@ struct remediation;
 
 struct facts {
     uint32_t bits;
-    /* Why a fact does not hold, for the sentence that people read; "" when nothing is in the way. */
+    /* Why a fact does not hold, for the sentence that people read; "" when nothing is in the way.
+     */
     char budget[SENTENCE_BYTES];
     char spare[SENTENCE_BYTES];
     char restart[SENTENCE_BYTES];

@@ -1,5 +1,6 @@
-/* Verdicts -> incidents, one for each fault domain. A rack counts once; what stops because of it is a
- * victim; a wider finding takes the narrower ones over; what is older than its incident is recorded only.
+/* Verdicts -> incidents, one for each fault domain. A rack counts once; what stops because of it is
+ * a victim; a wider finding takes the narrower ones over; what is older than its incident is
+ * recorded only.
  */
 #include "remediation/core_state.h"
 
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAME_INSTANT_NS (2 * SECOND_NS)  /* trays of one rack that stop together */
+#define SAME_INSTANT_NS (2 * SECOND_NS) /* trays of one rack that stop together */
 enum { RACK_TRAYS_MIN = 3 };
 
 static bool kind_is_hard(enum verdict_kind kind)
@@ -54,8 +55,8 @@ static bool shares_rack(const struct remediation *core, const struct incident *i
     return false;
 }
 
-static bool lies_in_rack(const struct remediation *core, const char *job, const struct verdict *verdict,
-                         const char *rack)
+static bool lies_in_rack(const struct remediation *core, const char *job,
+                         const struct verdict *verdict, const char *rack)
 {
     for (size_t i = 0; i < verdict->node_count; i++)
         if (strcmp(core_rack_of(core, job, verdict->nodes[i]), rack) != 0)
@@ -67,7 +68,8 @@ static enum relation relation_of(const struct remediation *core, const struct in
                                  const struct verdict *verdict)
 {
     bool both_hard = incident_is_hard(incident) && kind_is_hard(verdict->kind);
-    bool same_place = incident->scope == verdict->scope && strcmp(incident->domain, verdict->id) == 0;
+    bool same_place = incident->scope == verdict->scope &&
+                      strcmp(incident->domain, verdict->id) == 0;
     if (verdict->node_count == 0) {
         if (same_place && (incident->kind == verdict->kind || both_hard))
             return RELATION_SAME;
@@ -86,9 +88,11 @@ static enum relation relation_of(const struct remediation *core, const struct in
     return shares_node(incident, verdict) ? RELATION_SAME : RELATION_NONE;
 }
 
-/* --- taking a verdict in ----------------------------------------------------------------------- */
+/* --- taking a verdict in -----------------------------------------------------------------------
+ */
 
-static void take_nodes(struct remediation *core, struct incident *incident, const struct verdict *verdict)
+static void take_nodes(struct remediation *core, struct incident *incident,
+                       const struct verdict *verdict)
 {
     for (size_t i = 0; i < verdict->node_count; i++)
         incident_add_node(incident, verdict->nodes[i],
@@ -185,12 +189,13 @@ bool fold_choose_rule(struct remediation *core, struct incident *incident)
     incident->mode = policy_mode(core->daemon_mode, choice.policy, choice.rule);
     incident->timers = choice.policy->timers;
     incident->for_ns = choice.rule->for_ns;
-    incident->severity =
-        choice.rule->severity == SEVERITY_UNSET ? severity_of(incident) : choice.rule->severity;
+    incident->severity = choice.rule->severity == SEVERITY_UNSET ? severity_of(incident)
+                                                                 : choice.rule->severity;
     return !choice.unless_holds;
 }
 
-static void note_job(const struct remediation *core, const struct job *job, struct incident *incident)
+static void note_job(const struct remediation *core, const struct job *job,
+                     struct incident *incident)
 {
     const struct job_state *state = core_find_job(core, job->name);
     text_copy(incident->job, sizeof incident->job, job->name);
@@ -208,7 +213,8 @@ static void note_job(const struct remediation *core, const struct job *job, stru
     }
 }
 
-/* Onset: for a stopped job the last step that was finished, for a slow one the estimated first step. */
+/* Onset: for a stopped job the last step that was finished, for a slow one the estimated first
+ * step. */
 static int64_t fault_started(const struct remediation *core, const struct incident *incident,
                              const struct verdict *verdict)
 {
@@ -230,9 +236,10 @@ static void say_opened(struct remediation *core, struct incident *incident)
 {
     record_timeline(core, incident, "opened", "broomd",
                     "%s of %s %s in job %s, reported by %s; rule %s, plan %s, mode %s",
-                    verdict_kind_name(incident->kind), scope_name(incident->scope), incident->domain,
-                    incident->job, incident->source, incident->rule[0] != '\0' ? incident->rule : "none",
-                    incident->plan.name, mode_name(incident->mode));
+                    verdict_kind_name(incident->kind), scope_name(incident->scope),
+                    incident->domain, incident->job, incident->source,
+                    incident->rule[0] != '\0' ? incident->rule : "none", incident->plan.name,
+                    mode_name(incident->mode));
     if (incident->repeats >= 3)
         record_timeline(core, incident, "repeat_offender", "broomd",
                         "This is incident %lld of the same hardware in seven days",
@@ -251,19 +258,19 @@ static struct incident *open_incident(struct remediation *core, const struct job
     incident->times.fault_started_ns = fault_started(core, incident, verdict);
     incident->repeats = count_repeats(core, incident);
     fold_choose_rule(core, incident); /* asked again when it has settled */
-    incident->deadline_ns =
-        core->now_ns + incident->for_ns + incident->timers.watch_ns;
+    incident->deadline_ns = core->now_ns + incident->for_ns + incident->timers.watch_ns;
     say_opened(core, incident);
     return incident;
 }
 
-/* --- joining, widening, merging ---------------------------------------------------------------- */
+/* --- joining, widening, merging ----------------------------------------------------------------
+ */
 
 void fold_merge(struct remediation *core, struct incident *from, struct incident *into)
 {
     for (size_t i = 0; i < from->node_count; i++) {
-        struct incident_node *node =
-            incident_add_node(into, from->nodes[i].name, from->nodes[i].rack);
+        struct incident_node *node = incident_add_node(into, from->nodes[i].name,
+                                                       from->nodes[i].rack);
         node->was_cordoned = node->was_cordoned || from->nodes[i].was_cordoned;
         node->ours = node->ours || from->nodes[i].ours;
         from->nodes[i].ours = false;
@@ -277,14 +284,16 @@ void fold_merge(struct remediation *core, struct incident *from, struct incident
     if (into->scope == SCOPE_RACK)
         from->nodes_spent_ns = 0; /* the rack spends one rack, and its trays nothing */
     text_copy(from->merged_into, sizeof from->merged_into, into->ref);
-    record_timeline(core, from, "merged", "broomd", "Part of %s: one fault, one incident", into->ref);
+    record_timeline(core, from, "merged", "broomd", "Part of %s: one fault, one incident",
+                    into->ref);
     record_timeline(core, into, "took_over", "broomd", "%s (%s %s) is part of this", from->ref,
                     scope_name(from->scope), from->domain);
     act_run(core, from, DO_RELEASE_SPARES);
     look_dispatch(core, from, EVENT_MERGED, "one fault, one incident");
 }
 
-/* The plan that was chosen no longer fits: choose again, and what was approved was something else. */
+/* The plan that was chosen no longer fits: choose again, and what was approved was something else.
+ */
 static void choose_anew(struct remediation *core, struct incident *incident)
 {
     incident->approved_by[0] = '\0';
@@ -294,20 +303,22 @@ static void choose_anew(struct remediation *core, struct incident *incident)
 }
 
 /* Everything else that is open inside the wider domain belongs to it now. */
-static void absorb_inside(struct remediation *core, struct incident *wide, const struct verdict *verdict)
+static void absorb_inside(struct remediation *core, struct incident *wide,
+                          const struct verdict *verdict)
 {
     for (size_t i = 0; i < core->incident_count; i++) {
         struct incident *other = core->incidents[i];
         if (other == wide || incident_has_ended(other) || other->observer_suspect ||
-            strcmp(other->job, wide->job) != 0 || is_mitigated(other) || incident_in_restart(other) ||
-            incident_running_action(other) != NULL)
+            strcmp(other->job, wide->job) != 0 || is_mitigated(other) ||
+            incident_in_restart(other) || incident_running_action(other) != NULL)
             continue;
         if (relation_of(core, other, verdict) == RELATION_WIDER)
             fold_merge(core, other, wide);
     }
 }
 
-static void widen(struct remediation *core, struct incident *incident, const struct verdict *verdict)
+static void widen(struct remediation *core, struct incident *incident,
+                  const struct verdict *verdict)
 {
     record_timeline(core, incident, "widened", "broomd", "From %s %s to %s %s",
                     scope_name(incident->scope), incident->domain, scope_name(verdict->scope),
@@ -410,8 +421,9 @@ static bool join_cascade(struct remediation *core, struct incident *incident,
     return true;
 }
 
-/* A hard accusation that arrives while we restart: old news, or to be judged when we are done. Until the
- * job makes its first new step its ranks are silent, and silence says nothing of their nodes. */
+/* A hard accusation that arrives while we restart: old news, or to be judged when we are done.
+ * Until the job makes its first new step its ranks are silent, and silence says nothing of their
+ * nodes. */
 static bool join_restart(struct remediation *core, struct incident *incident,
                          const struct verdict *verdict)
 {
@@ -430,10 +442,11 @@ static bool join_restart(struct remediation *core, struct incident *incident,
     return true;
 }
 
-/* A rack verdict over an incident that has acted already: the rack gets its own incident, which takes
- * the narrower one over together with its cordons. */
-static struct incident *outgrow(struct remediation *core, struct incident *incident, const struct job *job,
-                                const struct verdict *verdict, const char *source)
+/* A rack verdict over an incident that has acted already: the rack gets its own incident, which
+ * takes the narrower one over together with its cordons. */
+static struct incident *outgrow(struct remediation *core, struct incident *incident,
+                                const struct job *job, const struct verdict *verdict,
+                                const char *source)
 {
     if (is_mitigated(incident) || incident->phase == PHASE_ESCALATED)
         return NULL;
@@ -480,7 +493,8 @@ static struct incident *fold_into(struct remediation *core, const struct job *jo
     return NULL;
 }
 
-/* --- verdicts that change nothing -------------------------------------------------------------- */
+/* --- verdicts that change nothing --------------------------------------------------------------
+ */
 
 /* Older than the end of an incident of the same domain. */
 static const struct incident *stale_for(const struct remediation *core, const char *job,
@@ -503,7 +517,8 @@ static bool clear_concerns(const struct incident *incident, const struct verdict
 {
     bool same_kind = incident->kind == verdict->of_kind ||
                      (incident_is_hard(incident) && kind_is_hard(verdict->of_kind));
-    bool same_place = incident->scope == verdict->scope && strcmp(incident->domain, verdict->id) == 0;
+    bool same_place = incident->scope == verdict->scope &&
+                      strcmp(incident->domain, verdict->id) == 0;
     bool only_node = incident->node_count == 1 && verdict->node_count == 1 &&
                      strcmp(incident->nodes[0].name, verdict->nodes[0]) == 0;
     return same_kind && (same_place || only_node);
@@ -518,8 +533,9 @@ static struct incident *fold_clear(struct remediation *core, const char *job,
             strcmp(incident->job, job) != 0 || !clear_concerns(incident, verdict))
             continue;
         incident->cleared_ns = core->now_ns;
-        record_timeline(core, incident, "cleared", incident->source, "The %s of %s %s holds no more",
-                        verdict_kind_name(verdict->of_kind), scope_name(verdict->scope), verdict->id);
+        record_timeline(core, incident, "cleared", incident->source,
+                        "The %s of %s %s holds no more", verdict_kind_name(verdict->of_kind),
+                        scope_name(verdict->scope), verdict->id);
         return incident;
     }
     return NULL;
@@ -579,19 +595,28 @@ void fold_verdict(struct remediation *core, const struct job *job, const struct 
     record_verdict(core, job->name, verdict, source, incident != NULL ? incident->ref : NULL, NULL);
 }
 
-void fold_accuse_node(struct remediation *core, const char *job, const char *node, const char *source)
+void fold_accuse_node(struct remediation *core, const char *job, const char *node,
+                      const char *source)
 {
     const struct job_state *state = core_find_job(core, job);
-    AUTO(job_free) struct job *unknown = state == NULL || state->job == NULL ? job_new(job, 1) : NULL;
-    struct verdict verdict = {.kind = VERDICT_FAULT, .scope = SCOPE_TRAY, .cause = CAUSE_UNKNOWN,
-                              .slowdown = 1, .confidence = 1, .evict = true,
-                              .step = JOB_NONE, .since_step = JOB_NONE, .time_ns = core->now_ns};
+    AUTO(job_free)
+    struct job *unknown = state == NULL || state->job == NULL ? job_new(job, 1) : NULL;
+    struct verdict verdict = {.kind = VERDICT_FAULT,
+                              .scope = SCOPE_TRAY,
+                              .cause = CAUSE_UNKNOWN,
+                              .slowdown = 1,
+                              .confidence = 1,
+                              .evict = true,
+                              .step = JOB_NONE,
+                              .since_step = JOB_NONE,
+                              .time_ns = core->now_ns};
     text_copy(verdict.id, sizeof verdict.id, node);
     verdict_add_node(&verdict, node);
     /* Not asked whether it is stale: it stands now, because somebody says so now. */
-    struct incident *incident =
-        fold_accusation(core, unknown != NULL ? unknown : state->job, &verdict, source);
-    record_verdict(core, job, &verdict, source, incident != NULL ? incident->ref : NULL, "judged again");
+    struct incident *incident = fold_accusation(core, unknown != NULL ? unknown : state->job,
+                                                &verdict, source);
+    record_verdict(core, job, &verdict, source, incident != NULL ? incident->ref : NULL,
+                   "judged again");
     verdict_done(&verdict);
 }
 

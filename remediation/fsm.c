@@ -78,9 +78,9 @@ static const struct {
 _Static_assert(ARRAY_LEN(commands) == FSM_COMMAND_COUNT, "every command has a row");
 
 static const char *const timer_names[] = {
-    [TIMER_KEEP] = "keep",     [TIMER_NONE] = "none",         [TIMER_SETTLE] = "settle",
-    [TIMER_WATCH] = "watch",   [TIMER_APPROVAL] = "approval", [TIMER_HOLD] = "hold",
-    [TIMER_STEP] = "step",     [TIMER_REPAIR] = "repair",     [TIMER_VALIDATE] = "validate",
+    [TIMER_KEEP] = "keep",   [TIMER_NONE] = "none",         [TIMER_SETTLE] = "settle",
+    [TIMER_WATCH] = "watch", [TIMER_APPROVAL] = "approval", [TIMER_HOLD] = "hold",
+    [TIMER_STEP] = "step",   [TIMER_REPAIR] = "repair",     [TIMER_VALIDATE] = "validate",
 };
 _Static_assert(ARRAY_LEN(timer_names) == FSM_TIMER_COUNT, "every timer has a name");
 
@@ -161,8 +161,9 @@ struct transition fsm_apply(struct incident *incident, const struct fsm_rule *ru
 {
     enum phase from = incident->phase;
     enum phase to = rule->to == FSM_STAY ? from : (enum phase)rule->to;
-    enum incident_status status =
-        rule->status == FSM_KEEP_STATUS ? incident->status : (enum incident_status)rule->status;
+    enum incident_status status = rule->status == FSM_KEEP_STATUS
+                                      ? incident->status
+                                      : (enum incident_status)rule->status;
     bool moved = to != from || status != incident->status || rule->command != DO_NOTHING;
     assert(rule->from >> from & 1u);
     if (moved) {
@@ -173,7 +174,8 @@ struct transition fsm_apply(struct incident *incident, const struct fsm_rule *ru
         stamp_times(incident, rule, now_ns);
         incident->dirty = true;
     }
-    return (struct transition){.rule = rule, .from = from, .to = to, .facts = facts, .moved = moved};
+    return (struct transition){
+        .rule = rule, .from = from, .to = to, .facts = facts, .moved = moved};
 }
 
 void fsm_restore(struct incident *incident, enum phase phase, enum incident_status status)
@@ -182,7 +184,8 @@ void fsm_restore(struct incident *incident, enum phase phase, enum incident_stat
     incident->status = status;
 }
 
-static void add_bits(struct text *out, const char *lead, uint32_t bits, const char *(*name)(enum fact))
+static void add_bits(struct text *out, const char *lead, uint32_t bits,
+                     const char *(*name)(enum fact))
 {
     const char *separator = lead;
     for (int i = 0; i < FACT_COUNT; i++)

@@ -1,7 +1,7 @@
-/* The incident's state machine as data: rows (fsm_rules.c), a pure look-up, and the only writer of an
- * incident's phase and status. A row matches when every `need` fact holds, no `forbid` fact holds and,
- * if it has a `lack` mask, at least one of those facts is missing. Two rows of one cell can never both
- * match, so their order means nothing; a test proves it.
+/* The incident's state machine as data: rows (fsm_rules.c), a pure look-up, and the only writer of
+ * an incident's phase and status. A row matches when every `need` fact holds, no `forbid` fact
+ * holds and, if it has a `lack` mask, at least one of those facts is missing. Two rows of one cell
+ * can never both match, so their order means nothing; a test proves it.
  */
 #ifndef BROOM_REMEDIATION_FSM_H
 #define BROOM_REMEDIATION_FSM_H
@@ -10,22 +10,23 @@
 
 /* What holds while we decide; computed in facts.c from one snapshot. At most 16. */
 enum fact {
-    FACT_OBSERVING = 0,      /* mode observe, or a plan that only tells and has told */
-    FACT_PERMITTED,          /* mode enforce, or a person approved */
-    FACT_RESTART_ALLOWED,    /* the job's own restart budget has more than its last try, or a person said so */
+    FACT_OBSERVING = 0,   /* mode observe, or a plan that only tells and has told */
+    FACT_PERMITTED,       /* mode enforce, or a person approved */
+    FACT_RESTART_ALLOWED, /* the job's own restart budget has more than its last try, or a person
+                             said so */
     FACT_LEASE_HELD,
     FACT_CLOCK_TRUSTED,
     FACT_TELEMETRY_SEEN,
     FACT_STORE_UP,
     FACT_UNPAUSED,
-    FACT_BREAKER_CLOSED,     /* or open for another cause and this fault is proven by a second source */
-    FACT_BUDGET_AVAILABLE,   /* what this step would spend is left */
-    FACT_ATTEMPTS_LEFT,      /* of this step */
-    FACT_WORLD_KNOWN,        /* the cluster was read since this step became due */
-    FACT_WORTH_ACTING,       /* hard fault, or the piled-up loss outweighs a restart */
-    FACT_SPARE_FREE,         /* as many as this incident needs, checked */
-    FACT_JOB_FREE,           /* no other incident restarts this job, or is about to */
-    FACT_ACTED,              /* the world was changed for this incident */
+    FACT_BREAKER_CLOSED, /* or open for another cause and this fault is proven by a second source */
+    FACT_BUDGET_AVAILABLE, /* what this step would spend is left */
+    FACT_ATTEMPTS_LEFT,    /* of this step */
+    FACT_WORLD_KNOWN,      /* the cluster was read since this step became due */
+    FACT_WORTH_ACTING,     /* hard fault, or the piled-up loss outweighs a restart */
+    FACT_SPARE_FREE,       /* as many as this incident needs, checked */
+    FACT_JOB_FREE,         /* no other incident restarts this job, or is about to */
+    FACT_ACTED,            /* the world was changed for this incident */
     FACT_COUNT
 };
 
@@ -35,7 +36,7 @@ enum fsm_event {
     EVENT_SETTLED,
     EVENT_OBSERVER_SUSPECTED,
     EVENT_OBSERVER_JUDGED,
-    EVENT_REACHED_NOTIFY,    /* the next step of the plan is due, by kind */
+    EVENT_REACHED_NOTIFY, /* the next step of the plan is due, by kind */
     EVENT_REACHED_CAPTURE,
     EVENT_REACHED_CORDON,
     EVENT_REACHED_CHECKPOINT,
@@ -46,7 +47,7 @@ enum fsm_event {
     EVENT_PLAN_ENDED,
     EVENT_STEP_SUCCEEDED,
     EVENT_STEP_SKIPPED,
-    EVENT_STEP_FAILED,       /* did not happen; may be tried again */
+    EVENT_STEP_FAILED, /* did not happen; may be tried again */
     EVENT_STEP_REFUSED,
     EVENT_PLACED,
     EVENT_PROGRESSED,
@@ -56,14 +57,14 @@ enum fsm_event {
     EVENT_APPROVED,
     EVENT_ABORTED,
     EVENT_DECLINED,
-    EVENT_UNCORDONED,        /* by a person */
+    EVENT_UNCORDONED, /* by a person */
     EVENT_MERGED,
     FSM_EVENT_COUNT
 };
 
 enum fsm_command {
     DO_NOTHING = 0,
-    DO_RECORD_WOULD,         /* observe mode: the step as a decision that was not executed */
+    DO_RECORD_WOULD, /* observe mode: the step as a decision that was not executed */
     DO_NOTIFY,
     DO_CAPTURE,
     DO_CORDON,
@@ -74,30 +75,40 @@ enum fsm_command {
     DO_NEXT_STEP,
     DO_RETRY_STEP,
     DO_RELEASE_SPARES,
-    DO_UNDO,                 /* our cordons off, spares given back */
+    DO_UNDO, /* our cordons off, spares given back */
     FSM_COMMAND_COUNT
 };
 
 /* Which duration a transition sets the phase's deadline to; the values come from the policy. */
-enum fsm_timer { TIMER_KEEP = 0, TIMER_NONE, TIMER_SETTLE, TIMER_WATCH, TIMER_APPROVAL, TIMER_HOLD,
-                 TIMER_STEP, TIMER_REPAIR, TIMER_VALIDATE, FSM_TIMER_COUNT };
+enum fsm_timer {
+    TIMER_KEEP = 0,
+    TIMER_NONE,
+    TIMER_SETTLE,
+    TIMER_WATCH,
+    TIMER_APPROVAL,
+    TIMER_HOLD,
+    TIMER_STEP,
+    TIMER_REPAIR,
+    TIMER_VALIDATE,
+    FSM_TIMER_COUNT
+};
 
 enum { FSM_STAY = PHASE_COUNT, FSM_KEEP_STATUS = INCIDENT_STATUS_COUNT };
 
 struct fsm_rule {
-    const char *id;          /* kebab-case, never reused */
-    uint32_t from;           /* bit per phase */
+    const char *id; /* kebab-case, never reused */
+    uint32_t from;  /* bit per phase */
     enum fsm_event on;
     uint32_t need, forbid, lack;
-    unsigned to;             /* enum phase, or FSM_STAY */
-    unsigned status;         /* enum incident_status, or FSM_KEEP_STATUS */
+    unsigned to;     /* enum phase, or FSM_STAY */
+    unsigned status; /* enum incident_status, or FSM_KEEP_STATUS */
     enum fsm_command command;
     enum fsm_timer timer;
 };
 
 struct fsm_ignored {
     uint32_t from;
-    uint32_t on;             /* bit per event */
+    uint32_t on; /* bit per event */
     const char *reason;
 };
 
@@ -111,13 +122,13 @@ struct transition {
     const struct fsm_rule *rule;
     enum phase from, to;
     uint32_t facts;
-    bool moved;              /* phase or status changed, or a command is to be run */
+    bool moved; /* phase or status changed, or a command is to be run */
 };
 
 /* The row for this phase, event and facts; NULL when the event means nothing here. */
 const struct fsm_rule *fsm_find(enum phase phase, enum fsm_event event, uint32_t facts);
-/* Applies a row: the only place that writes phase and status. Sets deadline and the times that belong
- * to the new phase. `deadline_ns` is what the row's timer stands for now (0 for none). */
+/* Applies a row: the only place that writes phase and status. Sets deadline and the times that
+ * belong to the new phase. `deadline_ns` is what the row's timer stands for now (0 for none). */
 struct transition fsm_apply(struct incident *incident, const struct fsm_rule *rule, uint32_t facts,
                             int64_t deadline_ns, int64_t now_ns);
 /* For a record that is read back, and for nothing else. */

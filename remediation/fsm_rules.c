@@ -1,5 +1,5 @@
-/* The table. Read a row aloud: in these phases, on this event, with these facts, go there and do that.
- * The checks of tests/unit/remediation/test_fsm_table.c hold it complete and free of order.
+/* The table. Read a row aloud: in these phases, on this event, with these facts, go there and do
+ * that. The checks of tests/unit/remediation/test_fsm_table.c hold it complete and free of order.
  */
 #include "remediation/fsm.h"
 

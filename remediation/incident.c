@@ -8,7 +8,7 @@
 
 static const struct {
     const char *name;
-    const char *owner;      /* who has to move while the incident is in this phase */
+    const char *owner; /* who has to move while the incident is in this phase */
     const char *runbook;
     bool is_end;
 } phases[] = {
@@ -31,9 +31,9 @@ static const struct {
 _Static_assert(ARRAY_LEN(phases) == PHASE_COUNT, "every phase has a row");
 
 static const char *const status_names[] = {
-    [INCIDENT_OPEN] = "open",     [INCIDENT_MITIGATED] = "mitigated",
+    [INCIDENT_OPEN] = "open",         [INCIDENT_MITIGATED] = "mitigated",
     [INCIDENT_RESOLVED] = "resolved", [INCIDENT_CLOSED] = "closed",
-    [INCIDENT_MERGED] = "merged", [INCIDENT_DECLINED] = "declined",
+    [INCIDENT_MERGED] = "merged",     [INCIDENT_DECLINED] = "declined",
 };
 _Static_assert(ARRAY_LEN(status_names) == INCIDENT_STATUS_COUNT, "every status has a name");
 
@@ -142,15 +142,16 @@ struct incident_node *incident_find_node(const struct incident *incident, const 
     return NULL;
 }
 
-struct incident_node *incident_add_node(struct incident *incident, const char *name, const char *rack)
+struct incident_node *incident_add_node(struct incident *incident, const char *name,
+                                        const char *rack)
 {
     struct incident_node *node = incident_find_node(incident, name);
     if (node != NULL)
         return node;
-    incident->nodes =
-        xrealloc(incident->nodes, incident->node_count + 1, sizeof *incident->nodes);
+    incident->nodes = xrealloc(incident->nodes, incident->node_count + 1, sizeof *incident->nodes);
     node = &incident->nodes[incident->node_count++];
-    *node = (struct incident_node){.name = xstrdup(name), .rack = xstrdup(rack != NULL ? rack : "")};
+    *node = (struct incident_node){.name = xstrdup(name),
+                                   .rack = xstrdup(rack != NULL ? rack : "")};
     return node;
 }
 
@@ -218,7 +219,8 @@ bool incident_is_hard(const struct incident *incident)
            incident->kind == VERDICT_FAULT;
 }
 
-struct incident_action *incident_find_action(const struct incident *incident, const char *operation_id)
+struct incident_action *incident_find_action(const struct incident *incident,
+                                             const char *operation_id)
 {
     for (size_t i = 0; i < incident->action_count; i++)
         if (strcmp(incident->actions[i].operation_id, operation_id) == 0)

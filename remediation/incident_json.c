@@ -1,5 +1,5 @@
-/* The `incident` record, both ways. What people read stands at the top level; what only the core needs
- * to go on after a restart stands under `state`.
+/* The `incident` record, both ways. What people read stands at the top level; what only the core
+ * needs to go on after a restart stands under `state`.
  */
 #include "remediation/fsm.h"
 #include "remediation/incident.h"
@@ -258,12 +258,13 @@ static void get_step(const struct json *item, struct plan_step *step)
     step->after_ns = json_get_int(item, "after_ns", 0);
     step->whole_rack = json_get_bool(item, "whole_rack", false);
     step->timeout_ns = json_get_int(item, "timeout_ns", 0);
-    step->on_timeout =
-        json_get_bool(item, "continue", false) ? ON_TIMEOUT_CONTINUE : ON_TIMEOUT_ESCALATE;
+    step->on_timeout = json_get_bool(item, "continue", false) ? ON_TIMEOUT_CONTINUE
+                                                              : ON_TIMEOUT_ESCALATE;
     const struct json *prefer = json_first(json_get(item, "prefer"));
     for (; prefer != NULL && step->prefer_count < SPARE_SOURCE_COUNT; prefer = json_next(prefer))
-        step->prefer[step->prefer_count++] =
-            json_int(prefer, 0) == SPARE_RACK ? SPARE_RACK : SPARE_SAME_NVLINK_DOMAIN;
+        step->prefer[step->prefer_count++] = json_int(prefer, 0) == SPARE_RACK
+                                                 ? SPARE_RACK
+                                                 : SPARE_SAME_NVLINK_DOMAIN;
     step->hold_on_none = json_get_bool(item, "hold", true);
     step->new_steps = json_get_int(item, "new_steps", 1);
     step->pace_within = json_get_number(item, "pace_within", 1.1);
@@ -285,16 +286,23 @@ static void get_plan(const struct json *state, struct plan *plan)
 static void get_timers(const struct json *state, struct policy_timers *timers)
 {
     int64_t *const fields[] = {
-        &timers->settle_corroborated_ns, &timers->settle_uncorroborated_ns, &timers->approval_ns,
-        &timers->hold_ns, &timers->action_ns, &timers->repair_ns, &timers->validate_ns,
-        &timers->watch_ns, &timers->restart_cost_ns,
+        &timers->settle_corroborated_ns,
+        &timers->settle_uncorroborated_ns,
+        &timers->approval_ns,
+        &timers->hold_ns,
+        &timers->action_ns,
+        &timers->repair_ns,
+        &timers->validate_ns,
+        &timers->watch_ns,
+        &timers->restart_cost_ns,
     };
     const struct json *item = json_first(json_get(state, "timers"));
     for (size_t i = 0; i < ARRAY_LEN(fields) && item != NULL; i++, item = json_next(item))
         *fields[i] = json_int(item, *fields[i]);
 }
 
-static void get_nodes(const struct json *record, const struct json *state, struct incident *incident)
+static void get_nodes(const struct json *record, const struct json *state,
+                      struct incident *incident)
 {
     const struct json *item = json_first(json_get(state, "node_states"));
     for (; item != NULL; item = json_next(item)) {

@@ -31,7 +31,26 @@ void look_wait_for(struct incident *incident, const char *format, ...)
     incident->dirty = true;
 }
 
-/* --- one event through the table --------------------------------------------------------------- */
+/* GPU-hours: all of the job's while it stood still, the slow part while it was slow. Steps: those
+ * between the checkpoint that it went back to and where it was. */
+static void count_cost(const struct remediation *core, struct incident *incident)
+{
+    const struct job_state *job = core_find_job(core, incident->job);
+    bool stood_still = incident_is_hard(incident) && incident->corroborated;
+    int64_t from_ns = stood_still ? incident->times.fault_started_ns : incident->restart_started_ns;
+    double hours = from_ns == 0 ? 0 : (double)(core->now_ns - from_ns) / (double)SECOND_NS / 3600.0;
+    incident->cost.gpu_hours = (double)incident->world_size * hours;
+    if (!stood_still)
+        incident->cost.gpu_hours += incident->cost.loss_gpu_hours;
+    if (incident->restart_started_ns != 0 && job != NULL &&
+        job->progress.attempt_first_step != JOB_NONE && incident->step_at_fault != JOB_NONE) {
+        int64_t lost = incident->step_at_fault - job->progress.attempt_first_step + 1;
+        incident->cost.steps_lost = lost > 0 ? lost : 0;
+    }
+}
+
+/* --- one event through the table ---------------------------------------------------------------
+ */
 
 static int64_t timer_deadline(const struct remediation *core, struct incident *incident,
                               enum fsm_timer timer)
@@ -113,10 +132,13 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
         wait_by_rule(core, incident, rule, &facts);
         return;
     }
-    struct transition transition =
-        fsm_apply(incident, rule, facts.bits, deadline_ns, core->now_ns);
+    struct transition transition = fsm_apply(incident, rule, facts.bits, deadline_ns, core->now_ns);
     if (!transition.moved)
         return;
+    bool ends_unmended = phase_is_end(transition.to) && incident->times.mitigated_ns == 0 &&
+                         incident->status != INCIDENT_MERGED;
+    if (ends_unmended)
+        count_cost(core, incident);
     record_decision(core, incident, &transition, event, rule->command != DO_RECORD_WOULD, why);
     say_moved(core, incident, &transition, why);
     if (transition.to != transition.from)
@@ -125,7 +147,8 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
     act_run(core, incident, rule->command);
 }
 
-/* --- what each phase waits for ------------------------------------------------------------------ */
+/* --- what each phase waits for ------------------------------------------------------------------
+ */
 
 int64_t look_settle_end(const struct remediation *core, const struct incident *incident)
 {
@@ -172,7 +195,8 @@ static void look_suspected(struct remediation *core, struct incident *incident)
 static bool is_placed(const struct remediation *core, const struct incident *incident)
 {
     const struct view_job *job = world_view_job(&core->world, incident->job);
-    if (job == NULL || !core->world.known || core->world.received_ns < incident->restart_started_ns ||
+    if (job == NULL || !core->world.known ||
+        core->world.received_ns < incident->restart_started_ns ||
         strcmp(job->phase, "running") != 0)
         return false;
     if (job->nodes_known && incident->leaving.count > 0)
@@ -182,7 +206,8 @@ static bool is_placed(const struct remediation *core, const struct incident *inc
     return counted || renewed;
 }
 
-static struct verify_before verify_before(const struct remediation *core, const struct incident *incident)
+static struct verify_before verify_before(const struct remediation *core,
+                                          const struct incident *incident)
 {
     int64_t restart_ns = incident->restart_started_ns;
     /* The job may have been moved by another incident's restart. */
@@ -195,8 +220,8 @@ static struct verify_before verify_before(const struct remediation *core, const 
     return (struct verify_before){incident->attempt_before, restart_ns, incident->baseline_ms};
 }
 
-/* A job that had left these nodes before anything was done has nothing to recover from: it only has to
- * step on at its pace. */
+/* A job that had left these nodes before anything was done has nothing to recover from: it only has
+ * to step on at its pace. */
 static bool steps_on_untouched(const struct remediation *core, const struct incident *incident,
                                const struct plan_step *step)
 {
@@ -217,23 +242,6 @@ static struct verify_result judge(const struct remediation *core, const struct i
     return verify_judge(&before, &job->progress, new_steps, pace_within);
 }
 
-static void count_cost(const struct remediation *core, struct incident *incident)
-{
-    const struct job_state *job = core_find_job(core, incident->job);
-    int64_t from_ns = incident_is_hard(incident) || incident->restart_started_ns == 0
-                          ? incident->times.fault_started_ns
-                          : incident->restart_started_ns;
-    double hours = (double)(core->now_ns - from_ns) / (double)SECOND_NS / 3600.0;
-    incident->cost.gpu_hours = (double)incident->world_size * hours;
-    if (!incident_is_hard(incident))
-        incident->cost.gpu_hours += incident->cost.loss_gpu_hours;
-    if (job != NULL && job->progress.attempt_first_step != JOB_NONE &&
-        incident->step_at_fault != JOB_NONE) {
-        int64_t lost = incident->step_at_fault - job->progress.attempt_first_step + 1;
-        incident->cost.steps_lost = lost > 0 ? lost : 0;
-    }
-}
-
 static void look_verifying(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
@@ -241,8 +249,8 @@ static void look_verifying(struct remediation *core, struct incident *incident)
         return;
     struct verify_result result = judge(core, incident, step->new_steps, step->pace_within);
     if (result.outcome != VERIFY_RECOVERED && !steps_on_untouched(core, incident, step)) {
-        look_wait_for(incident, "%" PRId64 " new steps within %.2f of the old pace%s", step->new_steps,
-                      step->pace_within,
+        look_wait_for(incident, "%" PRId64 " new steps within %.2f of the old pace%s",
+                      step->new_steps, step->pace_within,
                       result.outcome == VERIFY_TOO_SLOW ? "; the new pace is too slow" : "");
         return;
     }
@@ -262,8 +270,8 @@ static bool node_is_back(const struct remediation *core, const struct incident_n
     return seen != NULL && seen->ready && !seen->cordoned;
 }
 
-/* The nodes that we cordoned are ready and uncordoned (by somebody: never by us); where none is ours,
- * all of them. */
+/* The nodes that we cordoned are ready and uncordoned (by somebody: never by us); where none is
+ * ours, all of them. */
 static bool hardware_is_back(const struct remediation *core, const struct incident *incident)
 {
     bool any_ours = false;
@@ -310,7 +318,8 @@ static void look_validating(struct remediation *core, struct incident *incident)
     look_wait_for(incident, "the hardware to stay ready until %s", until.bytes);
 }
 
-/* --- the next step of the plan ------------------------------------------------------------------ */
+/* --- the next step of the plan ------------------------------------------------------------------
+ */
 
 static bool spares_still_good(struct remediation *core, struct incident *incident)
 {
@@ -371,8 +380,8 @@ static bool waits_for_look(const struct remediation *core, struct incident *inci
 {
     bool needs = step->kind == STEP_CORDON || step->kind == STEP_CHOOSE_SPARE ||
                  step->kind == STEP_RESTART_JOB;
-    int64_t since_ns =
-        incident->step_since_ns > core->born_ns ? incident->step_since_ns : core->born_ns;
+    int64_t since_ns = incident->step_since_ns > core->born_ns ? incident->step_since_ns
+                                                               : core->born_ns;
     bool fresh = core->world.known && core->world.received_ns >= since_ns;
     if (!needs || fresh || incident->mode == MODE_OBSERVE ||
         core->now_ns - since_ns >= DESCRIBE_GIVE_UP_NS)
@@ -381,7 +390,8 @@ static bool waits_for_look(const struct remediation *core, struct incident *inci
     return true;
 }
 
-static void reach_spare(struct remediation *core, struct incident *incident, const struct plan_step *step)
+static void reach_spare(struct remediation *core, struct incident *incident,
+                        const struct plan_step *step)
 {
     if (!step->hold_on_none && incident->mode != MODE_OBSERVE && core->world.known) {
         struct facts facts = facts_compute(core, incident);
@@ -396,7 +406,8 @@ static void reach_spare(struct remediation *core, struct incident *incident, con
 static void reach_step(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
-    if (core->now_ns < incident->step_since_ns || (step != NULL && waits_for_look(core, incident, step)))
+    if (core->now_ns < incident->step_since_ns ||
+        (step != NULL && waits_for_look(core, incident, step)))
         return;
     if (step == NULL) {
         look_dispatch(core, incident, EVENT_PLAN_ENDED, "the plan has ended");
@@ -435,7 +446,8 @@ static void reach_step(struct remediation *core, struct incident *incident)
     }
 }
 
-/* --- deadlines ----------------------------------------------------------------------------------- */
+/* --- deadlines -----------------------------------------------------------------------------------
+ */
 
 static void look_deadline(struct remediation *core, struct incident *incident)
 {
@@ -455,7 +467,8 @@ static void look_deadline(struct remediation *core, struct incident *incident)
         fold_rejudge(core, incident);
 }
 
-/* --- one incident, all incidents ------------------------------------------------------------------ */
+/* --- one incident, all incidents
+ * ------------------------------------------------------------------ */
 
 static void look_phase(struct remediation *core, struct incident *incident)
 {
@@ -550,8 +563,9 @@ void look_incident(struct remediation *core, struct incident *incident)
 /* How often an incident wants the world read again; 0: it does not care. */
 static int64_t wants_world_every(const struct incident *incident)
 {
-    const struct plan_step *step =
-        incident->step < incident->plan.count ? &incident->plan.steps[incident->step] : NULL;
+    const struct plan_step *step = incident->step < incident->plan.count
+                                       ? &incident->plan.steps[incident->step]
+                                       : NULL;
     bool acts = incident->mode != MODE_OBSERVE && step != NULL && !incident->observer_suspect;
     switch (incident->phase) {
     case PHASE_CONFIRMED:
@@ -585,7 +599,7 @@ static int64_t world_due(const struct remediation *core, const struct incident *
     if (every_ns == 0)
         return INT64_MAX;
     int64_t last_ns = core->world.received_ns > core->describe_asked_ns ? core->world.received_ns
-                                                                         : core->describe_asked_ns;
+                                                                        : core->describe_asked_ns;
     bool fresh_step = core->world.received_ns < incident->step_since_ns &&
                       core->describe_asked_ns < incident->step_since_ns;
     return fresh_step ? incident->step_since_ns : last_ns + every_ns;

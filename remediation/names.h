@@ -9,9 +9,9 @@ struct names {
     size_t count, capacity;
 };
 
-void names_done(struct names *names);                        /* frees and empties */
-void names_add(struct names *names, const char *name);       /* copies */
-bool names_add_new(struct names *names, const char *name);   /* false when it was there already */
+void names_done(struct names *names);                      /* frees and empties */
+void names_add(struct names *names, const char *name);     /* copies */
+bool names_add_new(struct names *names, const char *name); /* false when it was there already */
 bool names_has(const struct names *names, const char *name);
 void names_remove(struct names *names, const char *name);
 void names_copy(struct names *to, const struct names *from); /* replaces what is in `to` */

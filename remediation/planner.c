@@ -24,7 +24,8 @@ static void add_incident_nodes(const struct incident *incident, struct names *no
 static void say_reason(const struct incident *incident, struct planned *planned, const char *what)
 {
     snprintf(planned->reason, sizeof planned->reason, "broom:%s %s of %s %.80s: %s", incident->ref,
-             verdict_kind_name(incident->kind), scope_name(incident->scope), incident->domain, what);
+             verdict_kind_name(incident->kind), scope_name(incident->scope), incident->domain,
+             what);
 }
 
 static void put_notify(const struct incident *incident, const struct plan_step *step,
@@ -110,8 +111,8 @@ void planner_promise(const struct remediation *core, const struct incident *inci
     struct names nodes = {0};
     core_job_nodes(core, incident->job, &nodes);
     struct spare_view view = {&core->world, core->incidents, core->incident_count, &nodes};
-    struct spare_choice choice =
-        spare_choose(&view, incident, &incident->plan.steps[planned->step]);
+    struct spare_choice choice = spare_choose(&view, incident,
+                                              &incident->plan.steps[planned->step]);
     names_copy(&planned->nodes, &choice.leaving);
     names_copy(&planned->spares, &choice.spares);
     spare_choice_done(&choice);
@@ -121,9 +122,10 @@ void planner_promise(const struct remediation *core, const struct incident *inci
 
 static bool waits_for_restart(const struct incident *other, const struct incident *incident)
 {
-    return other != incident && !incident_has_ended(other) && strcmp(other->job, incident->job) == 0 &&
-           other->spares.count > 0 && other->restart_started_ns == 0 &&
-           incident_running_action(other) == NULL && other->step < other->plan.count &&
+    return other != incident && !incident_has_ended(other) &&
+           strcmp(other->job, incident->job) == 0 && other->spares.count > 0 &&
+           other->restart_started_ns == 0 && incident_running_action(other) == NULL &&
+           other->step < other->plan.count &&
            other->plan.steps[other->step].kind == STEP_RESTART_JOB;
 }
 
@@ -148,7 +150,8 @@ void planner_restart(const struct remediation *core, const struct incident *inci
     say_reason(incident, planned, "restart the job");
 }
 
-void planner_would(const struct remediation *core, const struct incident *incident, struct text *out)
+void planner_would(const struct remediation *core, const struct incident *incident,
+                   struct text *out)
 {
     const struct plan_step *step = &incident->plan.steps[incident->step];
     text_add(out, plan_step_sentence(step));

@@ -8,7 +8,7 @@ struct remediation;
 
 struct planned {
     enum verb verb;
-    int step;                    /* index into the plan; -1: giving back */
+    int step; /* index into the plan; -1: giving back */
     struct names nodes, spares;
     struct text params;          /* JSON object; empty for none */
     char reason[SENTENCE_BYTES]; /* written beside the effect: "broom:INC-3 ..." */
@@ -19,8 +19,8 @@ void planned_done(struct planned *planned);
 /* notify, capture, request_checkpoint, hand_over. */
 void planner_step(const struct remediation *core, const struct incident *incident,
                   struct planned *planned);
-/* Whole rack: its other trays become nodes of the incident. Nodes that somebody else has cordoned are
- * remembered and left out. */
+/* Whole rack: its other trays become nodes of the incident. Nodes that somebody else has cordoned
+ * are remembered and left out. */
 void planner_cordon(const struct remediation *core, struct incident *incident, bool whole_rack,
                     struct planned *planned);
 void planner_promise(const struct remediation *core, const struct incident *incident,
@@ -29,10 +29,11 @@ void planner_promise(const struct remediation *core, const struct incident *inci
 void planner_restart(const struct remediation *core, const struct incident *incident,
                      struct planned *planned);
 /* What the due step would do, for observe mode: "cordon the trays gb-1". */
-void planner_would(const struct remediation *core, const struct incident *incident, struct text *out);
+void planner_would(const struct remediation *core, const struct incident *incident,
+                   struct text *out);
 
-/* Operation id INC-n/round/step/try, the same after a restart of broomd; a verb in place of the step for
- * what is given back. */
+/* Operation id INC-n/round/step/try, the same after a restart of broomd; a verb in place of the
+ * step for what is given back. */
 void planner_fill_action(const struct incident *incident, const struct planned *planned,
                          struct incident_action *action);
 

@@ -26,8 +26,8 @@ static const char *const step_names[] = {
 _Static_assert(ARRAY_LEN(step_names) == STEP_KIND_COUNT, "every step has a name");
 
 /* What engine_progress calls the phases of a job. */
-static const char *const job_phases[] = {"init", "compute", "allreduce", "data",
-                                         "checkpoint", "eval", "finished"};
+static const char *const job_phases[] = {"init",       "compute", "allreduce", "data",
+                                         "checkpoint", "eval",    "finished"};
 _Static_assert(ARRAY_LEN(job_phases) == JOB_PHASE_COUNT, "every job phase has a name");
 
 enum { SECOND_PER_MINUTE = 60, SECOND_PER_HOUR = 3600, SECOND_PER_DAY = 86400 };

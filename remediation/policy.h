@@ -2,8 +2,8 @@
  * (formats.md section 6) is read from a tree with positions, so that every mistake is named at its
  * line and column and a file with five mistakes gives five findings.
  *
- * Several files make one set, in file-name order: rules are tried file by file, the first match wins;
- * a rule's plan and mode come from its own file; the budgets of all files hold at once.
+ * Several files make one set, in file-name order: rules are tried file by file, the first match
+ * wins; a rule's plan and mode come from its own file; the budgets of all files hold at once.
  */
 #ifndef BROOM_REMEDIATION_POLICY_H
 #define BROOM_REMEDIATION_POLICY_H
@@ -14,30 +14,45 @@
 /* From strict to free; the strictest of daemon, policy and rule wins. */
 enum mode { MODE_OBSERVE = 0, MODE_APPROVE, MODE_ENFORCE, MODE_UNSET, MODE_COUNT };
 
-enum step_kind { STEP_NOTIFY = 0, STEP_CAPTURE, STEP_CORDON, STEP_REQUEST_CHECKPOINT, STEP_CHOOSE_SPARE,
-                 STEP_RESTART_JOB, STEP_VERIFY, STEP_HAND_OVER, STEP_KIND_COUNT };
+enum step_kind {
+    STEP_NOTIFY = 0,
+    STEP_CAPTURE,
+    STEP_CORDON,
+    STEP_REQUEST_CHECKPOINT,
+    STEP_CHOOSE_SPARE,
+    STEP_RESTART_JOB,
+    STEP_VERIFY,
+    STEP_HAND_OVER,
+    STEP_KIND_COUNT
+};
 
 enum on_timeout { ON_TIMEOUT_ESCALATE = 0, ON_TIMEOUT_CONTINUE, ON_TIMEOUT_COUNT };
 enum spare_source { SPARE_SAME_NVLINK_DOMAIN = 0, SPARE_RACK, SPARE_SOURCE_COUNT };
 enum budget_scope { BUDGET_CLUSTER = 0, BUDGET_RACK, BUDGET_JOB, BUDGET_SCOPE_COUNT };
 enum budget_unit { BUDGET_TRAYS = 0, BUDGET_RACKS, BUDGET_RESTARTS, BUDGET_UNIT_COUNT };
 
-enum { POLICY_NAME_BYTES = 64, PLAN_STEPS_MAX = 16, POLICY_HASH_BYTES = 17, SEVERITY_UNSET = -1,
-       JOB_PHASE_COUNT = 7, MATCH_JOBS_MAX = 16 };
+enum {
+    POLICY_NAME_BYTES = 64,
+    PLAN_STEPS_MAX = 16,
+    POLICY_HASH_BYTES = 17,
+    SEVERITY_UNSET = -1,
+    JOB_PHASE_COUNT = 7,
+    MATCH_JOBS_MAX = 16
+};
 
 struct plan_step {
     enum step_kind kind;
-    char severity[16];          /* notify: info, warning, critical */
+    char severity[16];           /* notify: info, warning, critical */
     int64_t before_ns, after_ns; /* capture */
-    bool whole_rack;            /* cordon: {target: rack} */
-    int64_t timeout_ns;         /* request_checkpoint, restart_job, verify; the step's deadline */
+    bool whole_rack;             /* cordon: {target: rack} */
+    int64_t timeout_ns;          /* request_checkpoint, restart_job, verify; the step's deadline */
     enum on_timeout on_timeout;
     enum spare_source prefer[SPARE_SOURCE_COUNT]; /* choose_spare, best first */
     int prefer_count;
-    bool hold_on_none;          /* choose_spare: hold, else escalate */
-    int64_t new_steps;          /* verify */
-    double pace_within;         /* verify: new pace / old pace at most */
-    char to[32];                /* hand_over */
+    bool hold_on_none;  /* choose_spare: hold, else escalate */
+    int64_t new_steps;  /* verify */
+    double pace_within; /* verify: new pace / old pace at most */
+    char to[32];        /* hand_over */
 };
 
 struct plan {
@@ -47,22 +62,22 @@ struct plan {
 };
 
 struct range {
-    double at_least, at_most;   /* NAN: no bound */
+    double at_least, at_most; /* NAN: no bound */
 };
 
 struct policy_rule {
     char name[POLICY_NAME_BYTES];
-    uint32_t kinds, scopes, causes;  /* bit per enum value; 0 takes any */
-    int evict;                       /* -1 any, else 0 or 1 */
+    uint32_t kinds, scopes, causes; /* bit per enum value; 0 takes any */
+    int evict;                      /* -1 any, else 0 or 1 */
     struct range slowdown, gain, confidence;
-    struct range repeats;            /* incidents of these nodes in the last seven days */
-    char jobs[MATCH_JOBS_MAX][128];  /* exact names, or a prefix that ends in '*' */
-    int job_count;                   /* 0 takes any */
-    uint32_t unless_phases;          /* bit per job phase, see policy_job_phase_parse */
-    int64_t for_ns;                  /* how long the verdict must stand; 0: the settle time alone */
-    int severity;                    /* 0 to 4 or SEVERITY_UNSET */
+    struct range repeats;           /* incidents of these nodes in the last seven days */
+    char jobs[MATCH_JOBS_MAX][128]; /* exact names, or a prefix that ends in '*' */
+    int job_count;                  /* 0 takes any */
+    uint32_t unless_phases;         /* bit per job phase, see policy_job_phase_parse */
+    int64_t for_ns;                 /* how long the verdict must stand; 0: the settle time alone */
+    int severity;                   /* 0 to 4 or SEVERITY_UNSET */
     enum mode mode;
-    int plan;                        /* index into plans */
+    int plan; /* index into plans */
     int line, column;
 };
 
@@ -70,8 +85,8 @@ struct policy_budget {
     char name[POLICY_NAME_BYTES];
     enum budget_scope scope;
     enum budget_unit unit;
-    int64_t count;              /* -1: no count */
-    double percent;             /* of the population of scope; NAN: none. The smaller wins, never < 1 */
+    int64_t count;  /* -1: no count */
+    double percent; /* of the population of scope; NAN: none. The smaller wins, never < 1 */
     int64_t window_ns;
 };
 
@@ -91,8 +106,8 @@ struct policy_timers {
 struct policy {
     char name[POLICY_NAME_BYTES];
     char owner[128];
-    char hash[POLICY_HASH_BYTES];    /* 64-bit FNV-1a of the document's meaning, as hex */
-    enum mode mode;                  /* MODE_UNSET when the file does not say */
+    char hash[POLICY_HASH_BYTES]; /* 64-bit FNV-1a of the document's meaning, as hex */
+    enum mode mode;               /* MODE_UNSET when the file does not say */
     struct policy_timers timers;
     struct policy_budget *budgets;
     size_t budget_count;
@@ -103,7 +118,7 @@ struct policy {
 };
 
 struct policy_set {
-    struct policy **items;           /* owned, in file-name order */
+    struct policy **items; /* owned, in file-name order */
     size_t count;
 };
 
@@ -120,8 +135,8 @@ struct policy_set *policy_set_new(void);
 void policy_set_add(struct policy_set *set, struct policy *take_policy);
 void policy_set_free(struct policy_set *set);
 DEFINE_AUTO(struct policy_set, policy_set_free)
-/* Mistakes that only show across files: a rule that an earlier file's match-all hides. Positions are
- * those of the later file; `index` says which. */
+/* Mistakes that only show across files: a rule that an earlier file's match-all hides. Positions
+ * are those of the later file; `index` says which. */
 void policy_set_check(const struct policy_set *set, size_t index, struct findings *findings);
 
 /* What a rule is matched against. */
@@ -133,20 +148,21 @@ struct policy_case {
     double slowdown, gain, confidence;
     int64_t repeats;
     const char *job;
-    const char *job_phase;      /* of engine_progress; "" when unknown */
+    const char *job_phase; /* of engine_progress; "" when unknown */
 };
 
 struct policy_choice {
     const struct policy *policy; /* NULL: no rule matched */
     const struct policy_rule *rule;
     const struct plan *plan;
-    bool unless_holds;           /* the rule matches but its `unless` asks to wait */
+    bool unless_holds; /* the rule matches but its `unless` asks to wait */
 };
 
 struct policy_choice policy_choose(const struct policy_set *set, const struct policy_case *item);
 bool policy_rule_matches(const struct policy_rule *rule, const struct policy_case *item);
 /* Strictest of daemon, policy and rule; observe where neither policy nor rule says. */
-enum mode policy_mode(enum mode daemon, const struct policy *policy, const struct policy_rule *rule);
+enum mode policy_mode(enum mode daemon, const struct policy *policy,
+                      const struct policy_rule *rule);
 
 const char *mode_name(enum mode mode);
 bool mode_parse(const char *name, enum mode *ret_mode);

@@ -11,8 +11,10 @@ void policy_check_step_order(struct findings *findings, const struct tree_node *
 {
     /* Telling and looking may stand anywhere; the rest has one order. */
     static const int rank[] = {
-        [STEP_NOTIFY] = 0, [STEP_CAPTURE] = 0, [STEP_CORDON] = 1, [STEP_REQUEST_CHECKPOINT] = 2,
-        [STEP_CHOOSE_SPARE] = 3, [STEP_RESTART_JOB] = 4, [STEP_VERIFY] = 5, [STEP_HAND_OVER] = 6,
+        [STEP_NOTIFY] = 0,       [STEP_CAPTURE] = 0,
+        [STEP_CORDON] = 1,       [STEP_REQUEST_CHECKPOINT] = 2,
+        [STEP_CHOOSE_SPARE] = 3, [STEP_RESTART_JOB] = 4,
+        [STEP_VERIFY] = 5,       [STEP_HAND_OVER] = 6,
     };
     enum step_kind kind = plan->steps[index].kind;
     for (int i = 0; i < index; i++) {
@@ -32,7 +34,8 @@ void policy_check_step_order(struct findings *findings, const struct tree_node *
     }
 }
 
-void policy_check_plan(struct findings *findings, const struct tree_node *node, const struct plan *plan)
+void policy_check_plan(struct findings *findings, const struct tree_node *node,
+                       const struct plan *plan)
 {
     bool restarts = plan_has(plan, STEP_RESTART_JOB);
     if (restarts && !plan_has(plan, STEP_VERIFY))
@@ -40,9 +43,10 @@ void policy_check_plan(struct findings *findings, const struct tree_node *node, 
                      "plan '%s' restarts the job and never verifies that it makes new steps",
                      plan->name);
     if (restarts && !plan_has(plan, STEP_CHOOSE_SPARE) && plan_has(plan, STEP_CORDON))
-        findings_add(findings, false, "no-spare-step", node->key_line, node->key_column,
-                     "plan '%s' cordons and restarts without choose_spare: the job may find no place",
-                     plan->name);
+        findings_add(
+            findings, false, "no-spare-step", node->key_line, node->key_column,
+            "plan '%s' cordons and restarts without choose_spare: the job may find no place",
+            plan->name);
     if (plan_has(plan, STEP_VERIFY) && !restarts)
         findings_add(findings, true, "verify-nothing", node->key_line, node->key_column,
                      "plan '%s' verifies a restart that it does not make", plan->name);
@@ -56,7 +60,8 @@ void policy_check_budget(struct findings *findings, const struct tree_node *node
 {
     if (said != 1)
         findings_add(findings, true, "budget-unit", node->line, node->column,
-                     "budget '%s' must name exactly one of trays, racks and restarts", budget->name);
+                     "budget '%s' must name exactly one of trays, racks and restarts",
+                     budget->name);
     if (budget->unit == BUDGET_RESTARTS && !isnan(budget->percent))
         findings_add(findings, true, "budget-percent", node->line, node->column,
                      "budget '%s': a percentage of restarts means nothing", budget->name);
@@ -121,15 +126,19 @@ static bool rule_covers(const struct policy_rule *wide, const struct policy_rule
     return mask_covers(wide->kinds, narrow->kinds) && mask_covers(wide->scopes, narrow->scopes) &&
            mask_covers(wide->causes, narrow->causes) &&
            (wide->evict < 0 || wide->evict == narrow->evict) &&
-           range_covers(wide->slowdown, narrow->slowdown) && range_covers(wide->gain, narrow->gain) &&
+           range_covers(wide->slowdown, narrow->slowdown) &&
+           range_covers(wide->gain, narrow->gain) &&
            range_covers(wide->confidence, narrow->confidence) &&
            range_covers(wide->repeats, narrow->repeats) && jobs_cover(wide, narrow);
 }
 
 static bool takes_all(const struct policy_rule *rule)
 {
-    struct policy_rule all = {.evict = -1, .slowdown = {NAN, NAN}, .gain = {NAN, NAN},
-                              .confidence = {NAN, NAN}, .repeats = {NAN, NAN}};
+    struct policy_rule all = {.evict = -1,
+                              .slowdown = {NAN, NAN},
+                              .gain = {NAN, NAN},
+                              .confidence = {NAN, NAN},
+                              .repeats = {NAN, NAN}};
     return rule_covers(rule, &all);
 }
 
@@ -147,18 +156,18 @@ static void check_rules(struct findings *findings, const struct tree_node *root,
         for (size_t j = 0; j < i; j++)
             if (rule_covers(&policy->rules[j], rule)) {
                 findings_add(findings, true, "unreachable-rule", rule->line, rule->column,
-                             "rule '%s' can never match: '%s' before it takes all of it", rule->name,
-                             policy->rules[j].name);
+                             "rule '%s' can never match: '%s' before it takes all of it",
+                             rule->name, policy->rules[j].name);
                 break;
             }
     }
     if (policy->rule_count == 0 || !takes_all(&policy->rules[policy->rule_count - 1])) {
         const struct tree_node *rules = tree_get(root, "rules");
         const struct tree_node *place = rules != NULL ? rules : root;
-        findings_add(findings, false, "missing-catch-all",
-                     rules != NULL ? rules->key_line : root->line,
-                     rules != NULL ? rules->key_column : place->column,
-                     "no last rule with 'match: {}': what no rule matches is recorded without a plan");
+        findings_add(
+            findings, false, "missing-catch-all", rules != NULL ? rules->key_line : root->line,
+            rules != NULL ? rules->key_column : place->column,
+            "no last rule with 'match: {}': what no rule matches is recorded without a plan");
     }
 }
 
@@ -225,9 +234,10 @@ void policy_set_check(const struct policy_set *set, size_t index, struct finding
             for (size_t k = 0; k < set->items[index]->rule_count; k++) {
                 const struct policy_rule *rule = &set->items[index]->rules[k];
                 if (rule_covers(hiding, rule))
-                    findings_add(findings, false, "hidden-rule", rule->line, rule->column,
-                                 "rule '%s' can never match: '%s' of policy '%s' takes all of it first",
-                                 rule->name, hiding->name, set->items[i]->name);
+                    findings_add(
+                        findings, false, "hidden-rule", rule->line, rule->column,
+                        "rule '%s' can never match: '%s' of policy '%s' takes all of it first",
+                        rule->name, hiding->name, set->items[i]->name);
             }
         }
 }

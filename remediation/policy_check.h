@@ -7,7 +7,8 @@
 /* plan->steps[index] was just read from item; the steps before it are complete. */
 void policy_check_step_order(struct findings *findings, const struct tree_node *item,
                              const struct plan *plan, int index);
-void policy_check_plan(struct findings *findings, const struct tree_node *node, const struct plan *plan);
+void policy_check_plan(struct findings *findings, const struct tree_node *node,
+                       const struct plan *plan);
 /* `said`: how many of trays, racks, restarts the budget names. */
 void policy_check_budget(struct findings *findings, const struct tree_node *node,
                          const struct policy_budget *budget, int said);

@@ -1,5 +1,6 @@
-/* A policy file's tree -> struct policy, naming every mistake at its place. What a key may hold is said
- * once, next to the key; checks over the whole file (order, reach, budgets) are in policy_check.c.
+/* A policy file's tree -> struct policy, naming every mistake at its place. What a key may hold is
+ * said once, next to the key; checks over the whole file (order, reach, budgets) are in
+ * policy_check.c.
  */
 #include "remediation/policy_check.h"
 
@@ -16,12 +17,13 @@ static void complain(struct findings *findings, const struct tree_node *node, co
 
 /* Adds "; did you mean 'x'?" where a near name is there. */
 static void complain_near(struct findings *findings, int line, int column, const char *rule,
-                          const char *what, const char *word, const char *const *names, size_t count)
+                          const char *what, const char *word, const char *const *names,
+                          size_t count)
 {
     const char *near = text_nearest(word, names, count);
     if (near != NULL)
-        findings_add(findings, true, rule, line, column, "unknown %s '%s'; did you mean '%s'?", what,
-                     word, near);
+        findings_add(findings, true, rule, line, column, "unknown %s '%s'; did you mean '%s'?",
+                     what, word, near);
     else
         findings_add(findings, true, rule, line, column, "unknown %s '%s'", what, word);
 }
@@ -52,8 +54,8 @@ static const char *scalar_of(struct findings *findings, const struct tree_node *
         return NULL;
     if (node->kind == TREE_SCALAR)
         return node->scalar;
-    findings_add(findings, true, "wrong-type", node->line, node->column,
-                 "'%s' must be one value", node->key != NULL ? node->key : "item");
+    findings_add(findings, true, "wrong-type", node->line, node->column, "'%s' must be one value",
+                 node->key != NULL ? node->key : "item");
     return NULL;
 }
 
@@ -80,7 +82,8 @@ static int read_name(struct findings *findings, const struct tree_node *node, co
     return -1;
 }
 
-static void read_duration(struct findings *findings, const struct tree_node *node, int64_t *value_ns)
+static void read_duration(struct findings *findings, const struct tree_node *node,
+                          int64_t *value_ns)
 {
     const char *scalar = scalar_of(findings, node);
     int64_t parsed;
@@ -88,13 +91,14 @@ static void read_duration(struct findings *findings, const struct tree_node *nod
         return;
     if (!text_parse_duration(view_of(scalar), &parsed))
         findings_add(findings, true, "bad-duration", node->line, node->column,
-                     "'%s' is no duration; write it with a unit, such as 90s, 10m or 1h30m", scalar);
+                     "'%s' is no duration; write it with a unit, such as 90s, 10m or 1h30m",
+                     scalar);
     else
         *value_ns = parsed;
 }
 
-static void read_int(struct findings *findings, const struct tree_node *node, int64_t least, int64_t most,
-                     int64_t *value)
+static void read_int(struct findings *findings, const struct tree_node *node, int64_t least,
+                     int64_t most, int64_t *value)
 {
     const char *scalar = scalar_of(findings, node);
     int64_t parsed;
@@ -102,13 +106,14 @@ static void read_int(struct findings *findings, const struct tree_node *node, in
         return;
     if (!text_parse_int(view_of(scalar), &parsed) || parsed < least || parsed > most)
         findings_add(findings, true, "bad-number", node->line, node->column,
-                     "'%s' must be a whole number from %" PRId64 " to %" PRId64, scalar, least, most);
+                     "'%s' must be a whole number from %" PRId64 " to %" PRId64, scalar, least,
+                     most);
     else
         *value = parsed;
 }
 
-static void read_number(struct findings *findings, const struct tree_node *node, double least, double most,
-                        double *value)
+static void read_number(struct findings *findings, const struct tree_node *node, double least,
+                        double most, double *value)
 {
     const char *scalar = scalar_of(findings, node);
     double parsed;
@@ -159,8 +164,8 @@ static uint32_t read_mask(struct findings *findings, const struct tree_node *nod
     return mask != 0 ? mask : 1u << 31;
 }
 
-static struct range read_range(struct findings *findings, const struct tree_node *node, double least,
-                               double most)
+static struct range read_range(struct findings *findings, const struct tree_node *node,
+                               double least, double most)
 {
     static const char *const keys[] = {"at_least", "at_most"};
     struct range range = {NAN, NAN};
@@ -175,7 +180,8 @@ static struct range read_range(struct findings *findings, const struct tree_node
     return range;
 }
 
-static void read_jobs(struct findings *findings, const struct tree_node *node, struct policy_rule *rule)
+static void read_jobs(struct findings *findings, const struct tree_node *node,
+                      struct policy_rule *rule)
 {
     if (node == NULL)
         return;
@@ -191,10 +197,11 @@ static void read_jobs(struct findings *findings, const struct tree_node *node, s
     }
 }
 
-static void read_match(struct findings *findings, const struct tree_node *node, struct policy_rule *rule)
+static void read_match(struct findings *findings, const struct tree_node *node,
+                       struct policy_rule *rule)
 {
-    static const char *const keys[] = {"kind", "scope", "cause", "evict", "slowdown", "gain",
-                                       "confidence", "repeats", "job"};
+    static const char *const keys[] = {"kind", "scope",      "cause",   "evict", "slowdown",
+                                       "gain", "confidence", "repeats", "job"};
     const char *kinds[VERDICT_KIND_COUNT], *scopes[SCOPE_COUNT], *causes[CAUSE_COUNT];
     for (int i = 0; i < VERDICT_KIND_COUNT; i++)
         kinds[i] = verdict_kind_name((enum verdict_kind)i);
@@ -215,14 +222,15 @@ static void read_match(struct findings *findings, const struct tree_node *node, 
     read_jobs(findings, tree_get(node, "job"), rule);
 }
 
-static void read_unless(struct findings *findings, const struct tree_node *node, struct policy_rule *rule)
+static void read_unless(struct findings *findings, const struct tree_node *node,
+                        struct policy_rule *rule)
 {
     static const char *const keys[] = {"phase"};
-    static const char *const phases[] = {"init", "compute", "allreduce", "data",
-                                         "checkpoint", "eval", "finished"};
+    static const char *const phases[] = {"init",       "compute", "allreduce", "data",
+                                         "checkpoint", "eval",    "finished"};
     if (node != NULL && check_mapping(findings, node, "unless", keys, ARRAY_LEN(keys)))
-        rule->unless_phases =
-            read_mask(findings, tree_get(node, "phase"), "phase", phases, ARRAY_LEN(phases));
+        rule->unless_phases = read_mask(findings, tree_get(node, "phase"), "phase", phases,
+                                        ARRAY_LEN(phases));
 }
 
 static int read_severity(struct findings *findings, const struct tree_node *node)
@@ -268,9 +276,14 @@ static void need_key(struct findings *findings, const struct tree_node *node, co
 static void read_rule(struct findings *findings, const struct tree_node *node,
                       const struct policy *policy, struct policy_rule *rule)
 {
-    static const char *const keys[] = {"name", "match", "unless", "for", "severity", "mode", "plan"};
-    *rule = (struct policy_rule){.evict = -1, .severity = SEVERITY_UNSET, .mode = MODE_UNSET,
-                                 .plan = -1, .line = node->line, .column = node->column};
+    static const char *const keys[] = {"name",     "match", "unless", "for",
+                                       "severity", "mode",  "plan"};
+    *rule = (struct policy_rule){.evict = -1,
+                                 .severity = SEVERITY_UNSET,
+                                 .mode = MODE_UNSET,
+                                 .plan = -1,
+                                 .line = node->line,
+                                 .column = node->column};
     rule->slowdown = rule->gain = rule->confidence = rule->repeats = (struct range){NAN, NAN};
     if (!check_mapping(findings, node, "a rule", keys, ARRAY_LEN(keys)))
         return;
@@ -289,7 +302,8 @@ static void read_rule(struct findings *findings, const struct tree_node *node,
 
 static const char *const timeout_names[] = {"escalate", "continue"};
 
-static void read_prefer(struct findings *findings, const struct tree_node *node, struct plan_step *step)
+static void read_prefer(struct findings *findings, const struct tree_node *node,
+                        struct plan_step *step)
 {
     static const char *const names[] = {"same_nvlink_domain", "spare_rack"};
     if (node == NULL)
@@ -309,7 +323,8 @@ static void read_prefer(struct findings *findings, const struct tree_node *node,
 static struct plan_step step_default(enum step_kind kind)
 {
     const int64_t minute_ns = 60ll * 1000000000ll;
-    struct plan_step step = {.kind = kind, .hold_on_none = true, .new_steps = 20, .pace_within = 1.10};
+    struct plan_step step = {
+        .kind = kind, .hold_on_none = true, .new_steps = 20, .pace_within = 1.10};
     text_copy(step.severity, sizeof step.severity, "warning");
     text_copy(step.to, sizeof step.to, "hardware");
     step.before_ns = 10 * minute_ns;
@@ -328,7 +343,8 @@ static struct plan_step step_default(enum step_kind kind)
     return step;
 }
 
-static void read_timeout(struct findings *findings, const struct tree_node *node, struct plan_step *step)
+static void read_timeout(struct findings *findings, const struct tree_node *node,
+                         struct plan_step *step)
 {
     read_duration(findings, tree_get(node, "timeout"), &step->timeout_ns);
     int index = read_name(findings, tree_get(node, "on_timeout"), "way on after a time-out",
@@ -364,8 +380,9 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
         break;
     case STEP_CHOOSE_SPARE:
         read_prefer(findings, tree_get(node, "prefer"), step);
-        step->hold_on_none = read_name(findings, tree_get(node, "on_none"), "way on without a spare",
-                                       on_none, ARRAY_LEN(on_none), 1) == 1;
+        step->hold_on_none = read_name(findings, tree_get(node, "on_none"),
+                                       "way on without a spare", on_none, ARRAY_LEN(on_none),
+                                       1) == 1;
         break;
     case STEP_REQUEST_CHECKPOINT:
     case STEP_RESTART_JOB:
@@ -384,12 +401,15 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
     }
 }
 
-static void check_step_keys(struct findings *findings, const struct tree_node *node, enum step_kind kind)
+static void check_step_keys(struct findings *findings, const struct tree_node *node,
+                            enum step_kind kind)
 {
     static const char *const notify[] = {"severity"}, *const capture[] = {"before", "after"},
-                             *const cordon[] = {"target"}, *const timed[] = {"timeout", "on_timeout"},
+                             *const cordon[] = {"target"},
+                             *const timed[] = {"timeout", "on_timeout"},
                              *const spare[] = {"prefer", "on_none"}, *const hand_over[] = {"to"},
-                             *const verify[] = {"new_steps", "pace_within", "timeout", "on_timeout"};
+                             *const verify[] = {"new_steps", "pace_within", "timeout",
+                                                "on_timeout"};
     static const struct {
         const char *const *keys;
         size_t count;
@@ -407,7 +427,8 @@ static void check_step_keys(struct findings *findings, const struct tree_node *n
 }
 
 /* `- cordon: {target: rack}` or, with nothing to say, `- restart_job`. */
-static bool read_step(struct findings *findings, const struct tree_node *node, struct plan_step *step)
+static bool read_step(struct findings *findings, const struct tree_node *node,
+                      struct plan_step *step)
 {
     const char *names[STEP_KIND_COUNT];
     for (int i = 0; i < STEP_KIND_COUNT; i++)
@@ -426,7 +447,8 @@ static bool read_step(struct findings *findings, const struct tree_node *node, s
         return false;
     }
     *step = step_default(kind);
-    bool says_nothing = !is_mapping || (node->first->kind == TREE_SCALAR && node->first->scalar[0] == '\0');
+    bool says_nothing = !is_mapping ||
+                        (node->first->kind == TREE_SCALAR && node->first->scalar[0] == '\0');
     if (!says_nothing) {
         check_step_keys(findings, node->first, kind);
         read_step_arguments(findings, node->first, step);
@@ -461,7 +483,8 @@ static void read_plan(struct findings *findings, const struct tree_node *node, s
 static void read_budget(struct findings *findings, const struct tree_node *node,
                         struct policy_budget *budget)
 {
-    static const char *const keys[] = {"name", "scope", "trays", "racks", "restarts", "percent", "window"};
+    static const char *const keys[] = {"name",     "scope",   "trays", "racks",
+                                       "restarts", "percent", "window"};
     static const char *const scopes[] = {"cluster", "rack", "job"};
     static const char *const units[] = {"trays", "racks", "restarts"};
     *budget = (struct policy_budget){.count = -1, .percent = NAN, .window_ns = -1};
@@ -491,12 +514,14 @@ static void read_timers(struct findings *findings, const struct tree_node *root,
                         struct policy_timers *timers)
 {
     static const char *const settle_keys[] = {"corroborated", "uncorroborated"};
-    static const char *const keys[] = {"approval", "hold", "action", "repair",
+    static const char *const keys[] = {"approval", "hold",  "action",      "repair",
                                        "validate", "watch", "restart_cost"};
     const struct tree_node *settle = tree_get(root, "settle");
-    if (settle != NULL && check_mapping(findings, settle, "settle", settle_keys, ARRAY_LEN(settle_keys))) {
+    if (settle != NULL &&
+        check_mapping(findings, settle, "settle", settle_keys, ARRAY_LEN(settle_keys))) {
         read_duration(findings, tree_get(settle, "corroborated"), &timers->settle_corroborated_ns);
-        read_duration(findings, tree_get(settle, "uncorroborated"), &timers->settle_uncorroborated_ns);
+        read_duration(findings, tree_get(settle, "uncorroborated"),
+                      &timers->settle_uncorroborated_ns);
     }
     const struct tree_node *node = tree_get(root, "timers");
     if (node == NULL || !check_mapping(findings, node, "timers", keys, ARRAY_LEN(keys)))
@@ -510,10 +535,12 @@ static void read_timers(struct findings *findings, const struct tree_node *root,
     read_duration(findings, tree_get(node, "restart_cost"), &timers->restart_cost_ns);
 }
 
-static void read_metadata(struct findings *findings, const struct tree_node *root, struct policy *policy)
+static void read_metadata(struct findings *findings, const struct tree_node *root,
+                          struct policy *policy)
 {
     static const char *const keys[] = {"name", "owner"};
-    static const char *const versions[] = {"broomwagon.io/v1"}, *const kinds[] = {"RemediationPolicy"};
+    static const char *const versions[] = {"broomwagon.io/v1"}, *const kinds[] = {
+                                                                    "RemediationPolicy"};
     need_key(findings, root, "a policy", "apiVersion");
     need_key(findings, root, "a policy", "kind");
     need_key(findings, root, "a policy", "metadata");
@@ -534,17 +561,20 @@ static const struct tree_node *list_of(struct findings *findings, const struct t
     const struct tree_node *node = tree_get(root, key);
     if (node == NULL || node->kind == TREE_SEQUENCE)
         return node;
-    findings_add(findings, true, "wrong-type", node->line, node->column, "'%s' must be a list", key);
+    findings_add(findings, true, "wrong-type", node->line, node->column, "'%s' must be a list",
+                 key);
     return NULL;
 }
 
-static void read_plans(struct findings *findings, const struct tree_node *root, struct policy *policy)
+static void read_plans(struct findings *findings, const struct tree_node *root,
+                       struct policy *policy)
 {
     const struct tree_node *node = tree_get(root, "plans");
     if (node == NULL)
         return;
     if (node->kind != TREE_MAPPING) {
-        complain(findings, node, "wrong-type", "plans must be a mapping of names to lists of steps");
+        complain(findings, node, "wrong-type",
+                 "plans must be a mapping of names to lists of steps");
         return;
     }
     policy->plans = xcalloc(node->size + 1, sizeof *policy->plans);
@@ -552,7 +582,8 @@ static void read_plans(struct findings *findings, const struct tree_node *root, 
         read_plan(findings, item, &policy->plans[policy->plan_count++]);
 }
 
-static void read_budgets(struct findings *findings, const struct tree_node *root, struct policy *policy)
+static void read_budgets(struct findings *findings, const struct tree_node *root,
+                         struct policy *policy)
 {
     const struct tree_node *node = list_of(findings, root, "budgets");
     if (node == NULL)
@@ -562,7 +593,8 @@ static void read_budgets(struct findings *findings, const struct tree_node *root
         read_budget(findings, item, &policy->budgets[policy->budget_count++]);
 }
 
-static void read_rules(struct findings *findings, const struct tree_node *root, struct policy *policy)
+static void read_rules(struct findings *findings, const struct tree_node *root,
+                       struct policy *policy)
 {
     const struct tree_node *node = list_of(findings, root, "rules");
     if (node == NULL)
@@ -598,8 +630,8 @@ static uint64_t hash_tree(uint64_t hash, const struct tree_node *node)
 enum status policy_parse(const struct tree_node *root, struct findings *findings,
                          struct policy **ret_policy)
 {
-    static const char *const keys[] = {"apiVersion", "kind", "metadata", "mode", "settle", "timers",
-                                       "budgets", "rules", "plans"};
+    static const char *const keys[] = {"apiVersion", "kind",    "metadata", "mode", "settle",
+                                       "timers",     "budgets", "rules",    "plans"};
     size_t errors = findings->errors;
     if (root == NULL) {
         findings_add(findings, true, "empty-file", 1, 1, "the file holds no policy");

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct json_writer record_open(struct text *out, const char *type, const char *key, int64_t now_ns)
+static struct json_writer record_open(struct text *out, const char *type, const char *key,
+                                      int64_t now_ns)
 {
     struct json_writer writer = json_writer(out);
     json_open_object(&writer);
@@ -15,7 +16,8 @@ static struct json_writer record_open(struct text *out, const char *type, const 
     return writer;
 }
 
-static void push(struct remediation *core, struct text *out, struct json_writer *writer, bool spoolable)
+static void push(struct remediation *core, struct text *out, struct json_writer *writer,
+                 bool spoolable)
 {
     json_close(writer);
     effect_push_record(core, out, spoolable);
@@ -27,8 +29,8 @@ void record_verdict(struct remediation *core, const char *job, const struct verd
     char key[JOB_NAME_BYTES + VERDICT_ID_BYTES + 96];
     struct text out = {0};
     snprintf(key, sizeof key, "verdict/%s/%s/%s/%s/%" PRId64 "/%" PRId64, job,
-             verdict_kind_name(verdict->kind), scope_name(verdict->scope), verdict->id, verdict->step,
-             verdict->time_ns);
+             verdict_kind_name(verdict->kind), scope_name(verdict->scope), verdict->id,
+             verdict->step, verdict->time_ns);
     struct json_writer w = record_open(&out, "verdict", key, core->now_ns);
     json_put_string(&w, "job", job);
     json_put_string(&w, "source", source);
@@ -123,7 +125,8 @@ void record_decision(struct remediation *core, struct incident *incident,
     json_put_int(&w, "seq", incident->decision_seq);
     json_put_string(&w, "fsm_rule", transition->rule->id);
     json_put_string(&w, "policy_rule", incident->rule[0] != '\0' ? incident->rule : NULL);
-    json_put_string(&w, "policy_hash", incident->policy_hash[0] != '\0' ? incident->policy_hash : NULL);
+    json_put_string(&w, "policy_hash",
+                    incident->policy_hash[0] != '\0' ? incident->policy_hash : NULL);
     json_put_string(&w, "event", fsm_event_name(event));
     json_put_string(&w, "command", fsm_command_name(transition->rule->command));
     json_put_string(&w, "phase_from", phase_name(transition->from));
@@ -169,7 +172,8 @@ void record_outcome(struct remediation *core, const struct incident *incident,
     struct text out = {0};
     bool ended = action->state == ACTION_ENDED;
     const char *outcome = outcome_name(ended ? action->outcome : OUTCOME_UNKNOWN);
-    snprintf(key, sizeof key, "outcome/%s/%s/%" PRId64, action->operation_id, outcome, core->now_ns);
+    snprintf(key, sizeof key, "outcome/%s/%s/%" PRId64, action->operation_id, outcome,
+             core->now_ns);
     struct json_writer w = record_open(&out, "action_outcome", key, core->now_ns);
     json_put_string(&w, "operation_id", action->operation_id);
     json_put_string(&w, "incident", incident->ref);
@@ -185,7 +189,8 @@ void record_spare(struct remediation *core, const struct incident *incident, con
 {
     char key[320];
     struct text out = {0};
-    snprintf(key, sizeof key, "spare/%.200s/%s/%" PRId64 "/%s", node, incident->ref, core->now_ns, state);
+    snprintf(key, sizeof key, "spare/%.200s/%s/%" PRId64 "/%s", node, incident->ref, core->now_ns,
+             state);
     struct json_writer w = record_open(&out, "spare", key, core->now_ns);
     json_put_string(&w, "node", node);
     json_put_string(&w, "state", state);
@@ -199,7 +204,8 @@ void record_control(struct remediation *core, const char *what, const char *acto
     char key[96];
     struct text out = {0};
     core->control_seq++;
-    snprintf(key, sizeof key, "control/%s/%" PRId64 "/%" PRId64, what, core->now_ns, core->control_seq);
+    snprintf(key, sizeof key, "control/%s/%" PRId64 "/%" PRId64, what, core->now_ns,
+             core->control_seq);
     struct json_writer w = record_open(&out, "control", key, core->now_ns);
     json_put_string(&w, "what", what);
     json_put_string(&w, "actor", actor);

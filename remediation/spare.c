@@ -1,4 +1,5 @@
-/* The spare ledger is the incidents' own promises: nothing else has to be kept in step with them. */
+/* The spare ledger is the incidents' own promises: nothing else has to be kept in step with them.
+ */
 #include "remediation/spare.h"
 
 #include <stdio.h>
@@ -31,12 +32,13 @@ static bool node_is_usable(const struct spare_view *view, const struct incident 
                            const struct view_node *node)
 {
     bool ours = names_has(&incident->spares, node->name);
-    return node->ready && !node->cordoned && node->gpus >= incident->gpus_per_node && node->gpus > 0 &&
-           (ours || (node->spare && node->promised_to[0] == '\0')) &&
+    return node->ready && !node->cordoned && node->gpus >= incident->gpus_per_node &&
+           node->gpus > 0 && (ours || (node->spare && node->promised_to[0] == '\0')) &&
            !taken_by_other(view, incident, node->name) && !held_by_job(view, node->name);
 }
 
-bool spare_is_usable(const struct spare_view *view, const struct incident *incident, const char *node)
+bool spare_is_usable(const struct spare_view *view, const struct incident *incident,
+                     const char *node)
 {
     const struct view_node *seen = world_view_node(view->world, node);
     return view->world->known && seen != NULL && node_is_usable(view, incident, seen);
@@ -53,8 +55,8 @@ static const char *rack_of(const struct spare_view *view, const struct incident 
 }
 
 /* The incident's nodes in one rack that hold ranks of its job. */
-static void lost_in_rack(const struct spare_view *view, const struct incident *incident, const char *rack,
-                         struct names *lost)
+static void lost_in_rack(const struct spare_view *view, const struct incident *incident,
+                         const char *rack, struct names *lost)
 {
     for (size_t i = 0; i < incident->node_count; i++) {
         const char *name = incident->nodes[i].name;
@@ -75,8 +77,8 @@ static const char *same_domain_spare(const struct spare_view *view, const struct
 {
     for (size_t i = 0; i < view->world->node_count; i++) {
         const struct view_node *node = &view->world->nodes[i];
-        if (domain[0] != '\0' && strcmp(node->domain, domain) == 0 && !names_has(taken, node->name) &&
-            node_is_usable(view, incident, node))
+        if (domain[0] != '\0' && strcmp(node->domain, domain) == 0 &&
+            !names_has(taken, node->name) && node_is_usable(view, incident, node))
             return node->name;
     }
     return NULL;
@@ -84,7 +86,8 @@ static const char *same_domain_spare(const struct spare_view *view, const struct
 
 /* How many of the lost nodes find a spare in their own domain; added to the choice when all do. */
 static size_t try_same_domain(const struct spare_view *view, const struct incident *incident,
-                              const struct names *lost, const char *rack, struct spare_choice *choice)
+                              const struct names *lost, const char *rack,
+                              struct spare_choice *choice)
 {
     struct names found = {0};
     struct names taken = {0};
@@ -108,8 +111,8 @@ static size_t try_same_domain(const struct spare_view *view, const struct incide
 }
 
 /* All nodes of the job in this rack: they move together or not at all. */
-static void segment_of(const struct spare_view *view, const struct incident *incident, const char *rack,
-                       struct names *segment)
+static void segment_of(const struct spare_view *view, const struct incident *incident,
+                       const char *rack, struct names *segment)
 {
     for (size_t i = 0; i < view->job_nodes->count; i++) {
         const char *name = view->job_nodes->items[i];
@@ -182,15 +185,17 @@ static size_t try_spare_rack(const struct spare_view *view, const struct inciden
     return found;
 }
 
-static void say_missing(struct spare_choice *choice, const char *rack, size_t lost, size_t in_domain,
-                        size_t segment, size_t in_rack, bool asks_domain, bool asks_rack)
+static void say_missing(struct spare_choice *choice, const char *rack, size_t lost,
+                        size_t in_domain, size_t segment, size_t in_rack, bool asks_domain,
+                        bool asks_rack)
 {
     AUTO_TEXT text = {0};
     size_t missing = asks_domain ? lost - in_domain : segment - in_rack;
     choice->missing += (int)missing;
     text_addf(&text, "%zu spare tray%s missing", missing, missing == 1 ? " is" : "s are");
     if (asks_domain)
-        text_addf(&text, ": %zu of %zu free in the NVLink domain of rack %s", in_domain, lost, rack);
+        text_addf(&text, ": %zu of %zu free in the NVLink domain of rack %s", in_domain, lost,
+                  rack);
     if (asks_rack)
         text_addf(&text, "%s no spare rack has %zu free trays (the best has %zu)",
                   asks_domain ? ", and" : ":", segment, in_rack);
@@ -223,7 +228,8 @@ static void choose_for_rack(const struct spare_view *view, const struct incident
         }
     }
     if (!found && lost.count > 0)
-        say_missing(choice, rack, lost.count, in_domain, segment.count, in_rack, asks_domain, asks_rack);
+        say_missing(choice, rack, lost.count, in_domain, segment.count, in_rack, asks_domain,
+                    asks_rack);
     names_done(&lost);
     names_done(&segment);
 }

@@ -1,5 +1,6 @@
-/* Suspecting the observer: hard accusations from one source against 40 % of the nodes in three or more
- * racks within a minute, while the jobs on those nodes step on, say more of the source than of the nodes.
+/* Suspecting the observer: hard accusations from one source against 40 % of the nodes in three or
+ * more racks within a minute, while the jobs on those nodes step on, say more of the source than of
+ * the nodes.
  */
 #include "remediation/core_state.h"
 
@@ -68,8 +69,8 @@ void storm_recall(struct remediation *core, const struct incident *incident)
         incident->observer_suspect)
         return;
     for (size_t i = 0; i < incident->node_count; i++)
-        note(core, incident->source, incident->job, incident->nodes[i].name, incident->nodes[i].rack,
-             incident->times.detected_ns);
+        note(core, incident->source, incident->job, incident->nodes[i].name,
+             incident->nodes[i].rack, incident->times.detected_ns);
 }
 
 int64_t storm_last_accusation(const struct remediation *core, const char *source)
@@ -103,8 +104,8 @@ static bool is_contradicted(const struct remediation *core, const struct accusat
 }
 
 struct storm {
-    struct names nodes;          /* accused and contradicted */
-    size_t population;           /* trays of the accused jobs */
+    struct names nodes; /* accused and contradicted */
+    size_t population;  /* trays of the accused jobs */
     struct names racks, jobs;
 };
 
@@ -157,9 +158,10 @@ static void open_observer(struct remediation *core, const char *source, const st
         if (counts_for(core->accusations[i].source, source))
             incident_add_node(incident, core->accusations[i].node, core->accusations[i].rack);
     core->breaker_open = true;
-    snprintf(core->breaker_reason, sizeof core->breaker_reason,
-             "source '%s' accused %zu of %zu nodes in %zu racks within a minute while the job steps on",
-             source, storm->nodes.count, storm->population, storm->racks.count);
+    snprintf(
+        core->breaker_reason, sizeof core->breaker_reason,
+        "source '%s' accused %zu of %zu nodes in %zu racks within a minute while the job steps on",
+        source, storm->nodes.count, storm->population, storm->racks.count);
     record_control(core, "breaker_open", "broomd", core->breaker_reason);
     record_timeline(core, incident, "observer_suspect", "broomd",
                     "Observer suspect: %s; nothing is done and the breaker is open until a person "
@@ -167,8 +169,10 @@ static void open_observer(struct remediation *core, const char *source, const st
                     core->breaker_reason);
     fold_single_ones(core, incident);
     look_dispatch(core, incident, EVENT_OBSERVER_SUSPECTED, core->breaker_reason);
-    look_wait_for(incident, "a person to say whether source '%s' can be trusted: close the breaker to "
-                            "judge its accusations one by one, decline to drop them", source);
+    look_wait_for(incident,
+                  "a person to say whether source '%s' can be trusted: close the breaker to "
+                  "judge its accusations one by one, decline to drop them",
+                  source);
 }
 
 void storm_judge(struct remediation *core)

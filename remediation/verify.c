@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-/* The attempt's own time decides where it is known: an engine that was started anew counts its attempts
- * from nought again. */
-static bool is_new_attempt(const struct verify_before *before, const struct engine_progress *progress)
+/* The attempt's own time decides where it is known: an engine that was started anew counts its
+ * attempts from nought again. */
+static bool is_new_attempt(const struct verify_before *before,
+                           const struct engine_progress *progress)
 {
     if (progress->step_time_ns <= before->restart_started_ns)
         return false;

@@ -1,4 +1,5 @@
-/* Any bytes as a policy file: it is read or refused with findings, and what is read can be matched. */
+/* Any bytes as a policy file: it is read or refused with findings, and what is read can be matched.
+ */
 #include "controller/config/yaml.h"
 #include "remediation/policy.h"
 
@@ -13,9 +14,14 @@ static void match_everything(struct policy *take_policy)
     policy_set_add(set, take_policy);
     for (int kind = 0; kind < VERDICT_KIND_COUNT; kind++)
         for (int scope = 0; scope < SCOPE_COUNT; scope++) {
-            struct policy_case item = {.kind = (enum verdict_kind)kind, .scope = (enum scope)scope,
-                                       .slowdown = 1.2, .confidence = 0.999, .evict = true,
-                                       .repeats = 1, .job = "a/b", .job_phase = "eval"};
+            struct policy_case item = {.kind = (enum verdict_kind)kind,
+                                       .scope = (enum scope)scope,
+                                       .slowdown = 1.2,
+                                       .confidence = 0.999,
+                                       .evict = true,
+                                       .repeats = 1,
+                                       .job = "a/b",
+                                       .job_phase = "eval"};
             struct policy_choice choice = policy_choose(set, &item);
             assert(choice.policy == NULL || choice.plan != NULL);
         }

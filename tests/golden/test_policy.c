@@ -1,5 +1,5 @@
-/* Policy files as people write them: the shipped ones are clean, and a file of mistakes gets each of them
- * named at its place. UPDATE_GOLDEN=1 rewrites the golden file.
+/* Policy files as people write them: the shipped ones are clean, and a file of mistakes gets each
+ * of them named at its place. UPDATE_GOLDEN=1 rewrites the golden file.
  */
 #include "controller/config/yaml.h"
 #include "remediation/policy.h"
@@ -85,7 +85,7 @@ TEST(a_file_of_mistakes_gets_each_of_them_named_at_its_place)
     linted_done(&linted);
 }
 
-#define HEAD                                                                                     \
+#define HEAD                                                                                       \
     "apiVersion: broomwagon.io/v1\nkind: RemediationPolicy\nmetadata: {name: x, owner: y}\n"
 #define ALL "rules:\n  - {name: all, match: {}, plan: record}\nplans:\n  record: []\n"
 
@@ -129,8 +129,9 @@ TEST(steps_out_of_order_and_names_used_twice_are_errors)
 
 TEST(a_missing_catch_all_is_a_warning_and_the_policy_is_usable)
 {
-    struct linted linted = lint_text(HEAD "rules:\n  - {name: a, match: {kind: slow}, plan: record}\n"
-                                          "plans:\n  record: []\n");
+    struct linted linted = lint_text(HEAD
+                                     "rules:\n  - {name: a, match: {kind: slow}, plan: record}\n"
+                                     "plans:\n  record: []\n");
     CU_ASSERT_TRUE(says(&linted, "missing-catch-all", 4));
     CU_ASSERT_EQUAL(linted.findings.errors, 0);
     CU_ASSERT_PTR_NOT_NULL(linted.policy);
@@ -140,9 +141,15 @@ TEST(a_missing_catch_all_is_a_warning_and_the_policy_is_usable)
 TEST(wrong_shapes_are_named_and_never_crash)
 {
     static const char *const texts[] = {
-        "", "just text\n", "[1, 2]\n", HEAD "rules: 7\nplans: []\n", HEAD "rules: [7]\nplans: {p: 3}\n",
-        HEAD "budgets: {a: 1}\nrules: []\n", HEAD "rules:\n  - match: [kind]\n    plan: {a: b}\n",
-        HEAD "plans: {p: [{a: 1, b: 2}, [x], bogus]}\n", HEAD "mode: [enforce]\nsettle: 3\ntimers: x\n",
+        "",
+        "just text\n",
+        "[1, 2]\n",
+        HEAD "rules: 7\nplans: []\n",
+        HEAD "rules: [7]\nplans: {p: 3}\n",
+        HEAD "budgets: {a: 1}\nrules: []\n",
+        HEAD "rules:\n  - match: [kind]\n    plan: {a: b}\n",
+        HEAD "plans: {p: [{a: 1, b: 2}, [x], bogus]}\n",
+        HEAD "mode: [enforce]\nsettle: 3\ntimers: x\n",
         HEAD "budgets:\n  - {name: b, scope: moon, window: -1h, trays: many, racks: 1}\n",
         HEAD "rules:\n  - {name: r, match: {kind: [], slowdown: {}, evict: maybe}, plan: p}\n",
     };

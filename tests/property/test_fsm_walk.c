@@ -1,8 +1,8 @@
-/* Random walks of the whole core: faults, people, guards, an unreliable cluster and kill -9, in any order.
- * Whatever happens, what must never happen does not.
+/* Random walks of the whole core: faults, people, guards, an unreliable cluster and kill -9, in any
+ * order. Whatever happens, what must never happen does not.
  */
-#include "tests/harness/test.h"
 #include "remediation/fsm.h"
+#include "tests/harness/test.h"
 #include "tests/unit/remediation/sim.h"
 
 enum { WALK_SECONDS = 2500, KEYS_MAX = 1 << 17, CORDONS_MAX = 4096, LATE_MAX = 64 };
@@ -24,7 +24,7 @@ struct late {
 struct walk {
     struct sim sim;
     uint64_t random;
-    uint64_t *keys;              /* hashes of all keys stored, open addressing */
+    uint64_t *keys; /* hashes of all keys stored, open addressing */
     struct cordoned cordons[CORDONS_MAX];
     int cordon_count;
     int64_t restart_times[CORDONS_MAX];
@@ -55,7 +55,8 @@ static void must(struct walk *walk, bool holds, const char *what)
                (long long)((walk->sim.now_ns - SIM_START) / SECOND), what);
 }
 
-/* --- the store: every key once, every sequence without a gap --------------------------------------- */
+/* --- the store: every key once, every sequence without a gap
+ * --------------------------------------- */
 
 static bool key_is_new(struct walk *walk, const char *key)
 {
@@ -98,7 +99,8 @@ static void store(struct walk *walk, const char *record)
     CU_ASSERT_EQUAL_FATAL(json_parse(view_of(record), &json, NULL), OK);
     const char *type = json_get_string(json, "type", "");
     if (strcmp(type, "verdict") != 0)
-        must(walk, key_is_new(walk, json_get_string(json, "key", "")), json_get_string(json, "key", ""));
+        must(walk, key_is_new(walk, json_get_string(json, "key", "")),
+             json_get_string(json, "key", ""));
     const char *ref = json_get_string(json, "incident", NULL);
     if (strcmp(type, "timeline") == 0)
         check_sequence(walk, &walk->timeline[number_of(ref)], json_get_int(json, "seq", 0),
@@ -118,7 +120,8 @@ static void store(struct walk *walk, const char *record)
     json_free(json);
 }
 
-/* --- what must never happen ------------------------------------------------------------------------- */
+/* --- what must never happen
+ * ------------------------------------------------------------------------- */
 
 static bool touches(enum verb verb)
 {
@@ -189,7 +192,8 @@ static void check_action(struct walk *walk, const struct action *action)
     if (touches(action->verb)) {
         must(walk, !walk->sim.paused, "an action while paused");
         must(walk, guards->clock_trusted, "an action without a trusted clock");
-        must(walk, incident == NULL || !incident_has_ended(incident), "an action of an ended incident");
+        must(walk, incident == NULL || !incident_has_ended(incident),
+             "an action of an ended incident");
         must(walk, incident == NULL || incident->mode != MODE_OBSERVE, "an action in observe mode");
     }
     for (size_t i = 0; i < action->spare_count && action->verb == VERB_PROMISE_SPARE; i++) {
@@ -198,8 +202,9 @@ static void check_action(struct walk *walk, const struct action *action)
         must(walk, !sim_job_uses(&walk->sim, spare->name), "a node that holds ranks was promised");
     }
     for (size_t i = 0; i < action->node_count && action->verb == VERB_UNCORDON; i++)
-        must(walk, strncmp(sim_node(&walk->sim, action->nodes[i])->cordoned_by, "bob", 3) != 0 ||
-                       !sim_node(&walk->sim, action->nodes[i])->cordoned,
+        must(walk,
+             strncmp(sim_node(&walk->sim, action->nodes[i])->cordoned_by, "bob", 3) != 0 ||
+                 !sim_node(&walk->sim, action->nodes[i])->cordoned,
              "somebody else's cordon was to be taken off");
     if (action->verb == VERB_CORDON)
         check_cordon(walk, action);
@@ -226,9 +231,11 @@ static void check_ledger(struct walk *walk)
     must(walk, restarting <= 1, "two restarts of one job at once");
 }
 
-/* --- a cluster that cannot be relied on --------------------------------------------------------------- */
+/* --- a cluster that cannot be relied on
+ * --------------------------------------------------------------- */
 
-static void answer(struct walk *walk, const char *operation_id, enum outcome outcome, enum poll_state poll)
+static void answer(struct walk *walk, const char *operation_id, enum outcome outcome,
+                   enum poll_state poll)
 {
     struct action_result result = {.outcome = outcome, .poll = poll, .reason = "walk"};
     remediation_outcome(walk->sim.core, operation_id, &result, walk->sim.now_ns);
@@ -323,20 +330,26 @@ static void drain(struct walk *walk)
     must(walk, false, "effects without an end");
 }
 
-/* --- what comes in ---------------------------------------------------------------------------------------- */
+/* --- what comes in
+ * ---------------------------------------------------------------------------------------- */
 
 static void accuse(struct walk *walk)
 {
     static const char *const sources[] = {"detector", "events", "monitor-7"};
-    static const enum verdict_kind kinds[] = {VERDICT_SLOW, VERDICT_HANG, VERDICT_CRASH, VERDICT_FAULT,
-                                              VERDICT_CLEAR, VERDICT_INFO, VERDICT_REGRESSION};
+    static const enum verdict_kind kinds[] = {VERDICT_SLOW,      VERDICT_HANG,  VERDICT_CRASH,
+                                              VERDICT_FAULT,     VERDICT_CLEAR, VERDICT_INFO,
+                                              VERDICT_REGRESSION};
     struct sim *sim = &walk->sim;
     enum verdict_kind kind = kinds[pick(walk, ARRAY_LEN(kinds))];
     const struct sim_node *node = &sim->nodes[pick(walk, (uint64_t)sim->node_count)];
     bool rack = chance(walk, 0.15), whole_job = chance(walk, 0.1);
-    struct verdict verdict =
-        sim_verdict(sim, kind, whole_job ? SCOPE_JOB : rack ? SCOPE_RACK : SCOPE_TRAY,
-                    whole_job ? sim->job->name : rack ? node->rack : node->name);
+    struct verdict verdict = sim_verdict(sim, kind,
+                                         whole_job ? SCOPE_JOB
+                                         : rack    ? SCOPE_RACK
+                                                   : SCOPE_TRAY,
+                                         whole_job ? sim->job->name
+                                         : rack    ? node->rack
+                                                   : node->name);
     verdict.slowdown = 1 + test_random_unit(&walk->random);
     verdict.of_kind = kinds[pick(walk, 4)];
     verdict.evict = chance(walk, 0.8);
@@ -358,19 +371,22 @@ static void accuse(struct walk *walk)
 
 static void speak(struct walk *walk)
 {
-    static const enum command_verb verbs[] = {COMMAND_APPROVE, COMMAND_APPROVE, COMMAND_APPROVE,
-                                              COMMAND_ABORT, COMMAND_ACK, COMMAND_DECLINE,
-                                              COMMAND_NOTE, COMMAND_FENCED, COMMAND_BREAKER_CLOSE};
+    static const enum command_verb verbs[] = {
+        COMMAND_APPROVE, COMMAND_APPROVE, COMMAND_APPROVE, COMMAND_ABORT,        COMMAND_ACK,
+        COMMAND_DECLINE, COMMAND_NOTE,    COMMAND_FENCED,  COMMAND_BREAKER_CLOSE};
     struct sim *sim = &walk->sim;
     char ref[INCIDENT_REF_BYTES];
     snprintf(ref, sizeof ref, "INC-%d", 1 + (int)pick(walk, 40));
     struct remediation_command command = {.verb = verbs[pick(walk, ARRAY_LEN(verbs))],
-                                          .incident_ref = ref, .actor = "alice", .text = "walk"};
+                                          .incident_ref = ref,
+                                          .actor = "alice",
+                                          .text = "walk"};
     if (chance(walk, sim->paused ? 0.5 : 0.1)) {
         command.verb = sim->paused ? COMMAND_RESUME : COMMAND_PAUSE;
         sim->paused = !sim->paused;
     }
-    ignore_status(remediation_command(sim->core, &command, sim->now_ns, NULL)); /* refusals are fine */
+    ignore_status(
+        remediation_command(sim->core, &command, sim->now_ns, NULL)); /* refusals are fine */
     drain(walk);
 }
 
@@ -473,7 +489,8 @@ TEST(random_walks_never_break_safety)
     for (size_t i = 0; i < fsm_rule_count; i++) {
         const struct fsm_rule *rule = &fsm_rules[i];
         bool silent = rule->to == FSM_STAY && rule->command == DO_NOTHING &&
-                      rule->status == FSM_KEEP_STATUS; /* changes nothing, so it leaves no decision */
+                      rule->status ==
+                          FSM_KEEP_STATUS; /* changes nothing, so it leaves no decision */
         if (rule_seen[i] || silent)
             continue;
         missing++;

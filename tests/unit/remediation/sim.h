@@ -1,6 +1,6 @@
-/* A cluster, a job and a store in virtual time, for tests of the remediation core. One tick is one second.
- * The store keeps the last record of every incident, so that a crash is: throw the core away, make a new
- * one, restore. Static functions, since a test is one file.
+/* A cluster, a job and a store in virtual time, for tests of the remediation core. One tick is one
+ * second. The store keeps the last record of every incident, so that a crash is: throw the core
+ * away, make a new one, restore. Static functions, since a test is one file.
  */
 #ifndef BROOM_TESTS_REMEDIATION_SIM_H
 #define BROOM_TESTS_REMEDIATION_SIM_H
@@ -13,10 +13,10 @@
 #include <string.h>
 
 #define SIM_UNUSED __attribute__((unused))
-#define SECOND INT64_C(1000000000)
-#define MINUTE (60 * SECOND)
-#define HOUR (60 * MINUTE)
-#define SIM_START (INT64_C(1800000000) * SECOND)
+#define SECOND     INT64_C(1000000000)
+#define MINUTE     (60 * SECOND)
+#define HOUR       (60 * MINUTE)
+#define SIM_START  (INT64_C(1800000000) * SECOND)
 
 enum { SIM_NODES_MAX = 128, SIM_OPS_MAX = 4096, SIM_REFS_MAX = 256, SIM_GPUS = 4 };
 
@@ -29,7 +29,7 @@ struct sim_node {
 struct sim_op {
     char id[OPERATION_ID_BYTES];
     enum verb verb;
-    int started;                 /* times that the cluster carried it out */
+    int started; /* times that the cluster carried it out */
     int polled;
     enum outcome outcome;
     size_t node_count;
@@ -49,13 +49,13 @@ struct sim {
     int64_t checkpoint_every;
     double pace_ms, base_ms, slow;
     const char *slow_node;
-    bool stopped;                /* a hang that no node explains */
-    char job_phase[16];          /* scheduler's */
-    int64_t starts_at_ns;        /* of a restart on its way; 0 none */
+    bool stopped;         /* a hang that no node explains */
+    char job_phase[16];   /* scheduler's */
+    int64_t starts_at_ns; /* of a restart on its way; 0 none */
     int64_t restarts, restarts_max;
-    const char *says_phase;      /* what the job says of itself */
+    const char *says_phase; /* what the job says of itself */
 
-    bool swallow_restart;        /* accepted and never done */
+    bool swallow_restart; /* accepted and never done */
     bool world_known, answers_unknown, loses_restart;
     struct remediation_guards guards;
     struct sim_op ops[SIM_OPS_MAX];
@@ -66,7 +66,7 @@ struct sim {
     struct text log;             /* all records, one a line */
     int record_count, decisions_not_executed;
     enum sim_crash crash;
-    int crash_at;                /* index of the START, or of the commit, at which to crash; -1 never */
+    int crash_at; /* index of the START, or of the commit, at which to crash; -1 never */
     int start_count, commit_count, crashes;
     void (*redeliver)(struct sim *); /* what the detector says again after a crash; may be NULL */
     bool paused;
@@ -79,7 +79,7 @@ struct sim {
 static SIM_UNUSED void sim_steps(struct plan *plan, const char *name, bool rack)
 {
     static const enum step_kind tray_kinds[] = {
-        STEP_NOTIFY, STEP_CAPTURE, STEP_CORDON, STEP_REQUEST_CHECKPOINT,
+        STEP_NOTIFY,       STEP_CAPTURE,     STEP_CORDON, STEP_REQUEST_CHECKPOINT,
         STEP_CHOOSE_SPARE, STEP_RESTART_JOB, STEP_VERIFY, STEP_HAND_OVER};
     *plan = (struct plan){0};
     text_copy(plan->name, sizeof plan->name, name);
@@ -87,8 +87,11 @@ static SIM_UNUSED void sim_steps(struct plan *plan, const char *name, bool rack)
         if (rack && tray_kinds[i] == STEP_REQUEST_CHECKPOINT)
             continue;
         struct plan_step *step = &plan->steps[plan->count++];
-        *step = (struct plan_step){.kind = tray_kinds[i], .whole_rack = rack, .hold_on_none = true,
-                                   .new_steps = 20, .pace_within = 1.10};
+        *step = (struct plan_step){.kind = tray_kinds[i],
+                                   .whole_rack = rack,
+                                   .hold_on_none = true,
+                                   .new_steps = 20,
+                                   .pace_within = 1.10};
         text_copy(step->severity, sizeof step->severity, "critical");
         text_copy(step->to, sizeof step->to, "hardware");
         step->before_ns = 10 * MINUTE;
@@ -107,12 +110,17 @@ static SIM_UNUSED void sim_steps(struct plan *plan, const char *name, bool rack)
     }
 }
 
-static SIM_UNUSED struct policy_rule *sim_rule(struct policy *policy, const char *name, uint32_t kinds,
-                                               uint32_t scopes, int evict, int severity, int plan)
+static SIM_UNUSED struct policy_rule *sim_rule(struct policy *policy, const char *name,
+                                               uint32_t kinds, uint32_t scopes, int evict,
+                                               int severity, int plan)
 {
     struct policy_rule *rule = &policy->rules[policy->rule_count++];
-    *rule = (struct policy_rule){.kinds = kinds, .scopes = scopes, .evict = evict,
-                                 .severity = severity, .mode = MODE_UNSET, .plan = plan};
+    *rule = (struct policy_rule){.kinds = kinds,
+                                 .scopes = scopes,
+                                 .evict = evict,
+                                 .severity = severity,
+                                 .mode = MODE_UNSET,
+                                 .plan = plan};
     rule->slowdown = rule->gain = rule->confidence = rule->repeats = (struct range){NAN, NAN};
     text_copy(rule->name, sizeof rule->name, name);
     return rule;
@@ -123,13 +131,13 @@ static SIM_UNUSED struct policy_budget *sim_budget(struct policy *policy, const 
                                                    int64_t count, double percent, int64_t window_ns)
 {
     struct policy_budget *budget = &policy->budgets[policy->budget_count++];
-    *budget = (struct policy_budget){.scope = scope, .unit = unit, .count = count, .percent = percent,
-                                     .window_ns = window_ns};
+    *budget = (struct policy_budget){
+        .scope = scope, .unit = unit, .count = count, .percent = percent, .window_ns = window_ns};
     text_copy(budget->name, sizeof budget->name, name);
     return budget;
 }
 
-#define KIND(x) (1u << VERDICT_##x)
+#define KIND(x)  (1u << VERDICT_##x)
 #define SCOPE(x) (1u << SCOPE_##x)
 
 /* The shipped policy's shape, with everything enforced. */
@@ -154,8 +162,8 @@ static SIM_UNUSED struct policy *sim_policy(enum mode mode)
     sim_rule(policy, "rack-down", KIND(CRASH) | KIND(FAULT), SCOPE(RACK), -1, 0, 2);
     sim_rule(policy, "tray-hard-fault", KIND(CRASH) | KIND(FAULT) | KIND(HANG),
              SCOPE(RANK) | SCOPE(TRAY), 1, 1, 1);
-    struct policy_rule *slow =
-        sim_rule(policy, "slow-tray", KIND(SLOW), SCOPE(RANK) | SCOPE(TRAY), -1, 2, 1);
+    struct policy_rule *slow = sim_rule(policy, "slow-tray", KIND(SLOW), SCOPE(RANK) | SCOPE(TRAY),
+                                        -1, 2, 1);
     slow->slowdown.at_least = 1.05;
     slow->confidence.at_least = 0.99;
     slow->unless_phases = 1u << 4 | 1u << 5;
@@ -185,7 +193,8 @@ static SIM_UNUSED struct policy_set *sim_approve(void)
     return set;
 }
 
-/* --- the cluster ------------------------------------------------------------------------------- */
+/* --- the cluster -------------------------------------------------------------------------------
+ */
 
 static SIM_UNUSED struct sim_node *sim_node(struct sim *sim, const char *name)
 {
@@ -216,22 +225,32 @@ static SIM_UNUSED void sim_place_job(struct sim *sim)
 
 static SIM_UNUSED void sim_new_core(struct sim *sim)
 {
-    struct remediation_params params = {.daemon_mode = sim->daemon_mode, .actuator = "sim",
-                                        .next_number = 1};
+    struct remediation_params params = {
+        .daemon_mode = sim->daemon_mode, .actuator = "sim", .next_number = 1};
     sim->core = remediation_new(&params);
     remediation_guards(sim->core, sim->guards, sim->now_ns);
     remediation_set_policy(sim->core, sim->make_policies(), sim->now_ns);
 }
 
-/* racks x 18 trays; the job takes the first `used` trays of the first `job_racks` racks, one rank a GPU. */
+/* racks x 18 trays; the job takes the first `used` trays of the first `job_racks` racks, one rank a
+ * GPU. */
 static SIM_UNUSED void sim_init(struct sim *sim, int racks, int job_racks, int used,
                                 struct policy_set *(*make_policies)(void))
 {
-    *sim = (struct sim){.now_ns = SIM_START, .trays_per_rack = 18, .used_per_rack = used,
-                        .job_racks = job_racks, .crash_at = -1, .world_known = true,
-                        .guards = {true, true, true, true}, .make_policies = make_policies,
-                        .daemon_mode = MODE_ENFORCE, .base_ms = 1000, .slow = 1,
-                        .checkpoint_every = 100, .restarts_max = 10, .says_phase = "compute"};
+    *sim = (struct sim){.now_ns = SIM_START,
+                        .trays_per_rack = 18,
+                        .used_per_rack = used,
+                        .job_racks = job_racks,
+                        .crash_at = -1,
+                        .world_known = true,
+                        .guards = {true, true, true, true},
+                        .make_policies = make_policies,
+                        .daemon_mode = MODE_ENFORCE,
+                        .base_ms = 1000,
+                        .slow = 1,
+                        .checkpoint_every = 100,
+                        .restarts_max = 10,
+                        .says_phase = "compute"};
     for (int r = 0; r < racks; r++)
         for (int t = 0; t < 18; t++) {
             struct sim_node *node = &sim->nodes[sim->node_count++];
@@ -357,7 +376,8 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
     struct sim_op *op = sim_op(sim, action->operation_id);
     bool done = op != NULL && op->started > 0;
     struct action_result result = {.outcome = done ? OUTCOME_SUCCEEDED : OUTCOME_UNKNOWN,
-                                   .poll = done ? POLL_DONE : POLL_ABSENT, .reason = "polled"};
+                                   .poll = done ? POLL_DONE : POLL_ABSENT,
+                                   .reason = "polled"};
     if (op != NULL)
         op->polled++;
     remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
@@ -369,23 +389,34 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
     for (int i = 0; i < sim->node_count; i++) {
         const struct sim_node *node = &sim->nodes[i];
         nodes[i] = (struct world_node){
-            .name = node->name, .rack = node->rack, .nvlink_domain = node->rack,
-            .ready = node->ready, .cordoned = node->cordoned,
+            .name = node->name,
+            .rack = node->rack,
+            .nvlink_domain = node->rack,
+            .ready = node->ready,
+            .cordoned = node->cordoned,
             .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
             .spare = node->spare && !sim_job_uses(sim, node->name),
             .promised_to = node->promised_to[0] != '\0' ? node->promised_to : NULL,
             .gpus_allocatable = SIM_GPUS};
     }
-    struct world_job job = {.name = sim->job->name, .uid = "u1", .phase = sim->job_phase,
-                            .restarts = sim->restarts, .restarts_max = sim->restarts_max,
+    struct world_job job = {.name = sim->job->name,
+                            .uid = "u1",
+                            .phase = sim->job_phase,
+                            .restarts = sim->restarts,
+                            .restarts_max = sim->restarts_max,
                             .checkpoint_step = sim->checkpoint_step,
-                            .rank_nodes = sim->rank_node, .rank_count = sim_ranks(sim)};
-    struct world world = {.known = sim->world_known, .nodes = nodes,
-                          .node_count = (size_t)sim->node_count, .jobs = &job, .job_count = 1};
+                            .rank_nodes = sim->rank_node,
+                            .rank_count = sim_ranks(sim)};
+    struct world world = {.known = sim->world_known,
+                          .nodes = nodes,
+                          .node_count = (size_t)sim->node_count,
+                          .jobs = &job,
+                          .job_count = 1};
     remediation_world(sim->core, &world, sim->now_ns);
 }
 
-/* --- the store ---------------------------------------------------------------------------------- */
+/* --- the store ----------------------------------------------------------------------------------
+ */
 
 static SIM_UNUSED void sim_store(struct sim *sim, const char *record)
 {
@@ -406,8 +437,8 @@ static SIM_UNUSED void sim_store(struct sim *sim, const char *record)
     json_free(json);
 }
 
-/* What the pipeline does: all records of a drain are one transaction, then the actions. False: we crashed
- * and the core is another one. */
+/* What the pipeline does: all records of a drain are one transaction, then the actions. False: we
+ * crashed and the core is another one. */
 static SIM_UNUSED bool sim_drain_once(struct sim *sim, struct effect *batch, size_t count)
 {
     bool alive = true;
@@ -475,7 +506,8 @@ static SIM_UNUSED void sim_crash_now(struct sim *sim)
         sim->redeliver(sim);
 }
 
-/* --- time ------------------------------------------------------------------------------------------ */
+/* --- time
+ * ------------------------------------------------------------------------------------------ */
 
 static SIM_UNUSED bool sim_job_can_step(struct sim *sim)
 {
@@ -511,11 +543,14 @@ static SIM_UNUSED void sim_move_job(struct sim *sim)
 
 static SIM_UNUSED void sim_say_progress(struct sim *sim)
 {
-    struct engine_progress progress = {
-        .step = sim->step, .step_time_ns = sim->step_time_ns, .attempt = sim->attempt,
-        .attempt_first_step = sim->attempt_first_step, .attempt_time_ns = sim->attempt_time_ns,
-        .step_ms = sim->pace_ms, .baseline_ms = sim->base_ms,
-        .ranks_reporting = sim_ranks(sim)};
+    struct engine_progress progress = {.step = sim->step,
+                                       .step_time_ns = sim->step_time_ns,
+                                       .attempt = sim->attempt,
+                                       .attempt_first_step = sim->attempt_first_step,
+                                       .attempt_time_ns = sim->attempt_time_ns,
+                                       .step_ms = sim->pace_ms,
+                                       .baseline_ms = sim->base_ms,
+                                       .ranks_reporting = sim_ranks(sim)};
     text_copy(progress.phase, sizeof progress.phase, sim->says_phase);
     remediation_progress(sim->core, sim->job->name, &progress, sim->now_ns);
 }
@@ -562,14 +597,21 @@ static SIM_UNUSED bool sim_until(struct sim *sim, int number, enum phase phase, 
     return incident != NULL && incident->phase == phase;
 }
 
-/* --- verdicts ---------------------------------------------------------------------------------------- */
+/* --- verdicts
+ * ---------------------------------------------------------------------------------------- */
 
 static SIM_UNUSED struct verdict sim_verdict(const struct sim *sim, enum verdict_kind kind,
                                              enum scope scope, const char *id)
 {
-    struct verdict verdict = {.kind = kind, .scope = scope, .step = sim->step, .since_step = sim->step,
-                              .time_ns = sim->now_ns, .cause = CAUSE_UNKNOWN, .slowdown = 1,
-                              .confidence = 0.999, .evict = true};
+    struct verdict verdict = {.kind = kind,
+                              .scope = scope,
+                              .step = sim->step,
+                              .since_step = sim->step,
+                              .time_ns = sim->now_ns,
+                              .cause = CAUSE_UNKNOWN,
+                              .slowdown = 1,
+                              .confidence = 0.999,
+                              .evict = true};
     text_copy(verdict.id, sizeof verdict.id, id);
     return verdict;
 }
@@ -628,8 +670,8 @@ static SIM_UNUSED void sim_lose_tray(struct sim *sim, const char *node)
 
 static SIM_UNUSED enum status sim_say(struct sim *sim, enum command_verb verb, const char *ref)
 {
-    struct remediation_command command = {.verb = verb, .incident_ref = ref, .actor = "alice",
-                                          .text = "because"};
+    struct remediation_command command = {
+        .verb = verb, .incident_ref = ref, .actor = "alice", .text = "because"};
     enum status status = remediation_command(sim->core, &command, sim->now_ns, NULL);
     sim_drain(sim);
     return status;

@@ -1,6 +1,6 @@
-/* kill -9 at every point: before the records are durable, after them and before the action, after the
- * action and before its outcome is known. It must end as if nothing had happened, and every action must
- * have been carried out once.
+/* kill -9 at every point: before the records are durable, after them and before the action, after
+ * the action and before its outcome is known. It must end as if nothing had happened, and every
+ * action must have been carried out once.
  */
 #include "tests/harness/test.h"
 #include "tests/unit/remediation/sim.h"
@@ -114,8 +114,8 @@ static bool check_end(const struct sim *sim, const struct scenario *scenario)
 }
 
 /* Returns false when the run was over before the crash point came. */
-static bool run_once(const struct scenario *scenario, void (*accuse)(struct sim *), enum sim_crash crash,
-                     int crash_at)
+static bool run_once(const struct scenario *scenario, void (*accuse)(struct sim *),
+                     enum sim_crash crash, int crash_at)
 {
     struct sim sim;
     scenario->begin(&sim);
@@ -203,7 +203,8 @@ TEST(a_record_that_is_none_is_refused_with_its_reason)
 {
     static const char *const texts[] = {
         "{}", "{\"number\":1}", "{\"number\":1,\"phase\":\"done\",\"status\":\"half\"}",
-        "{\"number\":1,\"phase\":\"done\",\"status\":\"open\",\"kind\":\"odd\",\"scope\":\"tray\"}", "7"};
+        "{\"number\":1,\"phase\":\"done\",\"status\":\"open\",\"kind\":\"odd\",\"scope\":\"tray\"}",
+        "7"};
     struct remediation_params params = {.daemon_mode = MODE_ENFORCE};
     struct remediation *core = remediation_new(&params);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

@@ -248,7 +248,8 @@ TEST(two_lost_trays_of_two_racks_are_both_replaced_one_restart_after_the_other_a
 
 TESTS(T(a_tray_verdict_inside_an_open_rack_incident_joins_it),
       T(a_rack_verdict_widens_the_oldest_tray_incident_and_merges_the_others),
-      T(half_of_a_racks_trays_at_once_is_the_rack), T(what_stops_within_seconds_elsewhere_is_a_victim),
+      T(half_of_a_racks_trays_at_once_is_the_rack),
+      T(what_stops_within_seconds_elsewhere_is_a_victim),
       T(hardware_faults_in_two_racks_are_two_incidents), T(rack_1_is_not_rack_10),
       T(a_clear_before_acting_cancels_after_a_moment),
       T(a_clear_with_a_better_localisation_is_no_new_incident),

@@ -1,4 +1,5 @@
-/* Mechanical checks of the rule table: what a review misses. UPDATE_GOLDEN=1 rewrites the golden files. */
+/* Mechanical checks of the rule table: what a review misses. UPDATE_GOLDEN=1 rewrites the golden
+ * files. */
 #include "remediation/core_state.h"
 #include "tests/harness/test.h"
 
@@ -35,8 +36,7 @@ TEST(no_rule_contradicts_itself)
     for (size_t i = 0; i < fsm_rule_count; i++) {
         CU_ASSERT_EQUAL(fsm_rules[i].need & fsm_rules[i].forbid, 0);
         /* All of `lack` needed could never be lacking. */
-        CU_ASSERT_TRUE(fsm_rules[i].lack == 0 ||
-                       (fsm_rules[i].lack & ~fsm_rules[i].need) != 0);
+        CU_ASSERT_TRUE(fsm_rules[i].lack == 0 || (fsm_rules[i].lack & ~fsm_rules[i].need) != 0);
         CU_ASSERT_NOT_EQUAL(fsm_rules[i].from, 0);
     }
 }
@@ -241,8 +241,9 @@ TEST(names_are_stable_and_parse_back)
     }
     for (int i = 0; i < INCIDENT_STATUS_COUNT; i++) {
         enum incident_status status;
-        CU_ASSERT_TRUE(incident_status_parse(incident_status_name((enum incident_status)i), &status) &&
-                       (int)status == i);
+        CU_ASSERT_TRUE(
+            incident_status_parse(incident_status_name((enum incident_status)i), &status) &&
+            (int)status == i);
     }
     CU_ASSERT_FALSE(phase_parse("acting", &(enum phase){0}));
     CU_ASSERT_FALSE(incident_status_parse("", &(enum incident_status){0}));

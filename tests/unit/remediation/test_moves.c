@@ -123,7 +123,9 @@ TEST(a_job_that_a_person_moved_meanwhile_is_verified_and_not_restarted)
     text_copy(spare->name, sizeof spare->name, "n0-98");
     text_copy(spare->rack, sizeof spare->rack, "rk-0");
     job_intern_tray(sim.job, "n0-98", 0);
-    struct action by_hand = {.verb = VERB_RESTART_JOB, .node_count = 1, .spare_count = 1,
+    struct action by_hand = {.verb = VERB_RESTART_JOB,
+                             .node_count = 1,
+                             .spare_count = 1,
                              .nodes = (const char *const[]){"n0-03"},
                              .spares = (const char *const[]){"n0-98"}};
     sim_begin_restart(&sim, &by_hand);
@@ -161,7 +163,8 @@ TEST(returned_hardware_that_fails_again_goes_back_to_repair)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 60));
     node->ready = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 1200));
-    CU_ASSERT_TRUE(sim_incident(&sim, 1)->times.resolved_ns > sim_incident(&sim, 1)->times.mitigated_ns);
+    CU_ASSERT_TRUE(sim_incident(&sim, 1)->times.resolved_ns >
+                   sim_incident(&sim, 1)->times.mitigated_ns);
     sim_done(&sim);
 }
 
@@ -366,7 +369,8 @@ TESTS(T(a_rack_that_fails_after_one_of_its_trays_was_cordoned_takes_that_inciden
       T(a_job_that_a_person_moved_meanwhile_is_verified_and_not_restarted),
       T(a_node_that_the_job_has_left_already_is_cordoned_and_the_job_let_alone),
       T(returned_hardware_that_fails_again_goes_back_to_repair),
-      T(a_repair_that_never_ends_is_escalated_after_a_week), T(a_hold_that_lasts_a_day_is_escalated),
+      T(a_repair_that_never_ends_is_escalated_after_a_week),
+      T(a_hold_that_lasts_a_day_is_escalated),
       T(where_the_policy_says_so_a_missing_spare_is_escalated_at_once),
       T(a_plan_without_hand_over_is_done_when_the_job_is_back),
       T(a_plan_that_only_cordons_is_done_when_it_has),

@@ -5,7 +5,8 @@
 #include "tests/harness/test.h"
 #include "tests/unit/remediation/sim.h"
 
-/* --- budgets ------------------------------------------------------------------------------------ */
+/* --- budgets ------------------------------------------------------------------------------------
+ */
 
 TEST(a_limit_is_the_smaller_of_count_and_percent_and_never_below_one)
 {
@@ -38,8 +39,10 @@ static void fixture_init(struct budget_fixture *fixture)
         text_copy(fixture->incidents[i]->job, JOB_NAME_BYTES, "a");
     }
     fixture->view = (struct budget_view){.policies = fixture->policies,
-                                         .incidents = fixture->incidents, .incident_count = 4,
-                                         .world = &fixture->world, .job_trays = 100,
+                                         .incidents = fixture->incidents,
+                                         .incident_count = 4,
+                                         .world = &fixture->world,
+                                         .job_trays = 100,
                                          .now_ns = SIM_START};
 }
 
@@ -112,7 +115,8 @@ TEST(restarts_are_counted_by_job)
     fixture_done(&fixture);
 }
 
-/* --- spares ---------------------------------------------------------------------------------------- */
+/* --- spares
+ * ---------------------------------------------------------------------------------------- */
 
 struct spare_fixture {
     struct sim sim;
@@ -130,13 +134,17 @@ static void look_again(struct spare_fixture *fixture)
     for (int i = 0; i < fixture->sim.node_count; i++) {
         const struct sim_node *node = &fixture->sim.nodes[i];
         nodes[i] = (struct world_node){
-            .name = node->name, .rack = node->rack, .nvlink_domain = node->rack,
-            .ready = node->ready, .cordoned = node->cordoned, .spare = node->spare,
+            .name = node->name,
+            .rack = node->rack,
+            .nvlink_domain = node->rack,
+            .ready = node->ready,
+            .cordoned = node->cordoned,
+            .spare = node->spare,
             .promised_to = node->promised_to[0] != '\0' ? node->promised_to : NULL,
             .gpus_allocatable = node->dead ? 3 : SIM_GPUS};
     }
-    struct world world = {.known = true, .nodes = nodes,
-                          .node_count = (size_t)fixture->sim.node_count};
+    struct world world = {
+        .known = true, .nodes = nodes, .node_count = (size_t)fixture->sim.node_count};
     world_view_set(&fixture->world, &world, SIM_START);
 }
 
@@ -251,13 +259,17 @@ TEST(a_node_that_holds_no_rank_needs_no_spare)
     spare_done(&fixture);
 }
 
-/* --- verification -------------------------------------------------------------------------------------- */
+/* --- verification
+ * -------------------------------------------------------------------------------------- */
 
 static struct engine_progress progress_of(int64_t step, int64_t first, double step_ms)
 {
-    return (struct engine_progress){.step = step, .step_time_ns = SIM_START + 200 * SECOND,
-                                    .attempt = 1, .attempt_first_step = first,
-                                    .attempt_time_ns = SIM_START + 100 * SECOND, .step_ms = step_ms,
+    return (struct engine_progress){.step = step,
+                                    .step_time_ns = SIM_START + 200 * SECOND,
+                                    .attempt = 1,
+                                    .attempt_first_step = first,
+                                    .attempt_time_ns = SIM_START + 100 * SECOND,
+                                    .step_ms = step_ms,
                                     .baseline_ms = step_ms};
 }
 
@@ -294,7 +306,8 @@ TEST(without_a_known_pace_the_steps_alone_decide_and_without_a_time_the_attempt)
     CU_ASSERT_EQUAL(verify_judge(&before, &progress, 20, 1.10).outcome, VERIFY_NO_NEW_ATTEMPT);
 }
 
-/* --- matching ------------------------------------------------------------------------------------------- */
+/* --- matching
+ * ------------------------------------------------------------------------------------------- */
 
 TEST(the_first_rule_that_matches_wins_within_and_over_files)
 {
@@ -305,13 +318,17 @@ TEST(the_first_rule_that_matches_wins_within_and_over_files)
     first->rules[0].job_count = 1;
     policy_set_add(set, first);
     policy_set_add(set, second);
-    struct policy_case item = {.kind = VERDICT_FAULT, .scope = SCOPE_RACK, .job = "prod/x",
-                               .job_phase = ""};
+    struct policy_case item = {
+        .kind = VERDICT_FAULT, .scope = SCOPE_RACK, .job = "prod/x", .job_phase = ""};
     CU_ASSERT_PTR_EQUAL(policy_choose(set, &item).policy, first);
     item.job = "test/x";
     CU_ASSERT_PTR_EQUAL(policy_choose(set, &item).policy, second);
-    item = (struct policy_case){.kind = VERDICT_SLOW, .scope = SCOPE_RANK, .slowdown = 1.04,
-                                .confidence = 1, .job = "test/x", .job_phase = "eval"};
+    item = (struct policy_case){.kind = VERDICT_SLOW,
+                                .scope = SCOPE_RANK,
+                                .slowdown = 1.04,
+                                .confidence = 1,
+                                .job = "test/x",
+                                .job_phase = "eval"};
     CU_ASSERT_STRING_EQUAL(policy_choose(set, &item).rule->name, "everything-else");
     item.slowdown = 1.05;
     CU_ASSERT_STRING_EQUAL(policy_choose(set, &item).rule->name, "slow-tray");

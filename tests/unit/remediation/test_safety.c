@@ -1,4 +1,5 @@
-/* What stands between a decision and an effect: modes, people, guards, budgets, unknown outcomes. */
+/* What stands between a decision and an effect: modes, people, guards, budgets, unknown outcomes.
+ */
 #include "tests/harness/test.h"
 #include "tests/unit/remediation/sim.h"
 
@@ -124,7 +125,8 @@ TEST(a_world_that_does_not_answer_is_not_acted_on)
     sim.world_known = false;
     sim_run(&sim, 300);
     CU_ASSERT_EQUAL(sim.cordons, 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 1)->waiting_for, "the cluster to be described"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(sim_incident(&sim, 1)->waiting_for, "the cluster to be described"));
     sim.world_known = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_done(&sim);
@@ -307,8 +309,8 @@ TEST(abort_leaves_the_cordon_and_gives_the_spare_back)
     run_silent(&sim, 2);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->spares.count, 1);
     struct remediation_command pause = {.verb = COMMAND_PAUSE, .actor = "alice"};
-    struct remediation_command abort_it = {.verb = COMMAND_ABORT, .incident_ref = "INC-1",
-                                           .actor = "alice"};
+    struct remediation_command abort_it = {
+        .verb = COMMAND_ABORT, .incident_ref = "INC-1", .actor = "alice"};
     CU_ASSERT_EQUAL(remediation_command(sim.core, &pause, sim.now_ns, NULL), OK);
     answer(&sim, VERB_PROMISE_SPARE, OUTCOME_SUCCEEDED);
     run_silent(&sim, 2);
@@ -426,7 +428,8 @@ TEST(a_slow_verdict_waits_while_the_job_saves)
     sim.says_phase = "checkpoint";
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_SUSPECTED);
-    CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 1)->waiting_for, "the job's checkpoint to end"));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(sim_incident(&sim, 1)->waiting_for, "the job's checkpoint to end"));
     sim.says_phase = "compute";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 900));
     sim_done(&sim);
@@ -465,9 +468,11 @@ TEST(a_deadline_is_always_known_while_something_is_open)
 TESTS(T(observe_mode_records_what_it_would_have_done_and_ends_with_the_clear),
       T(the_strictest_of_daemon_policy_and_rule_wins),
       T(approve_mode_tells_people_and_waits_for_one_of_them),
-      T(an_approval_that_never_comes_is_escalated), T(pause_blocks_new_actions_and_not_verification),
+      T(an_approval_that_never_comes_is_escalated),
+      T(pause_blocks_new_actions_and_not_verification),
       T(each_guard_blocks_the_act_half_with_its_name),
-      T(a_world_that_does_not_answer_is_not_acted_on), T(a_persons_uncordon_cancels_the_remediation),
+      T(a_world_that_does_not_answer_is_not_acted_on),
+      T(a_persons_uncordon_cancels_the_remediation),
       T(abort_leaves_the_cordon_and_gives_the_spare_back),
       T(the_jobs_last_restart_needs_a_person_before_anything_is_cordoned),
       T(a_spent_restart_budget_is_never_overdrawn),
