@@ -288,6 +288,13 @@ class Monitor:
         except Exception as error:
             self._fail(error)
 
+    def close(self):
+        """Ends the stream of this rank without a word on the job; what is left is sent, for a second at most."""
+        try:
+            self._close()
+        except Exception as error:
+            self._fail(error)
+
     def watch(self, model):
         """Registers comm_hook() on a DistributedDataParallel model that has no hook yet."""
         try:
