@@ -276,6 +276,12 @@ static int64_t backend_now_ns(void *self)
     return clock_now_ns();
 }
 
+static bool backend_recall(void *self, const struct api_query *query, struct json_writer *writer)
+{
+    const struct app *app = self;
+    return api_recall(pipeline_core(app->pipeline), query, clock_now_ns(), writer);
+}
+
 struct api_backend app_backend(struct app *app)
 {
     return (struct api_backend){.self = app,
@@ -287,5 +293,6 @@ struct api_backend app_backend(struct app *app)
                                 .put_job = backend_put_job,
                                 .command = backend_command,
                                 .query = backend_query,
-                                .now_ns = backend_now_ns};
+                                .now_ns = backend_now_ns,
+                                .recall = backend_recall};
 }

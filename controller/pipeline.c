@@ -158,19 +158,6 @@ static void start_record(struct pipeline *pipeline, struct json_writer *writer, 
     json_put_int(writer, "time_ns", time_ns);
 }
 
-static void record_verdict(struct pipeline *pipeline, const struct live_job *live,
-                           const struct verdict *verdict)
-{
-    AUTO_TEXT record = {0};
-    struct json_writer writer = json_writer(&record);
-    start_record(pipeline, &writer, "verdict", live->name, verdict->time_ns);
-    json_put_string(&writer, "job", live->name);
-    json_add_key(&writer, "verdict");
-    verdict_write(verdict, &writer);
-    json_close(&writer);
-    add_spoolable(pipeline, record.bytes);
-}
-
 /* The samples round each new incident are kept, whatever its plan says: a postmortem needs them also where the
  * policy only records. */
 static void capture_new_incidents(struct pipeline *pipeline, size_t known, const struct verdict *verdict)
@@ -196,7 +183,6 @@ static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
     struct verdict verdict;
     while (engine_next(live->engine, &verdict)) {
         pipeline->counts.verdicts[verdict.kind]++;
-        record_verdict(pipeline, live, &verdict);
         jobs_note_verdict(live, &verdict);
         if (pipeline->on_verdict != NULL)
             pipeline->on_verdict(pipeline->on_verdict_context, live, &verdict);

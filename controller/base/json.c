@@ -368,7 +368,7 @@ void json_add_number(struct json_writer *writer, double value)
         json_add_null(writer);
         return;
     }
-    if (fabs(value) < 9.0e15 && floor(value) >= value) {
+    if (fabs(value) < 9.2e18 && floor(value) >= value) { /* a time in ns reads as one */
         json_add_int(writer, (int64_t)value);
         return;
     }

@@ -59,9 +59,10 @@ void *xrealloc(void *memory, size_t count, size_t bytes)
 
 char *xstrndup(const char *text, size_t bytes)
 {
-    size_t length = strnlen(text, bytes);
+    size_t length = bytes > 0 ? strnlen(text, bytes) : 0; /* an empty view's pointer may be NULL */
     char *copy = xmalloc(length + 1);
-    memcpy(copy, text, length);
+    if (length > 0)
+        memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
 }

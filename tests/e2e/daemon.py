@@ -106,7 +106,7 @@ class Daemon:
     def psql(self, sql):
         """Rows as lines, asked of the private server as its owner."""
         command = ['psql', '-X', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-h', self.folder + '/data/postgres/socket',
-                   '-d', 'broom', '-c', sql]
+                   '-d', 'postgres', '-c', sql]
         if os.getuid() == 0:
             command = ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups'] + command
         return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout.strip()
