@@ -11,8 +11,8 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* A time so far ahead of all others is believed when a second rank brings it too. */
-static const int64_t AHEAD_NS = 600 * SECOND;
+/* A time so far ahead of all others is believed when a rank of another tray brings it too. */
+static const int64_t AHEAD_NS = 12 * SECOND, GAP_NS = 60 * SECOND;
 /* A group whose lateness moved by more than this part of the work is no longer what it was. */
 static const double LATE_TOLERANCE = 0.015;
 enum { OUTLIVED_ROWS = 200 };
@@ -289,6 +289,41 @@ static void close_rows(struct engine *engine)
     }
 }
 
+static int32_t tray_of(const struct engine *engine, int64_t rank)
+{
+    return rank >= 0 && rank < engine->job->world_size ? engine->job->ranks[rank].tray : JOB_NONE;
+}
+
+/* Two ranks with clocks of their own; ranks whose trays are unknown count as such. */
+static bool have_two_clocks(const struct engine *engine, int64_t rank, int64_t other)
+{
+    int32_t tray = tray_of(engine, rank);
+
+    if (rank == other)
+        return false;
+    return tray == JOB_NONE || tray != tray_of(engine, other) || engine->grid->cut[CUT_TRAY].count < 2;
+}
+
+/* Time passes. After a long gap in the data nobody has had the chance to speak yet, so silence counts anew;
+ * and what the rank that was ahead alone had brought happened now. */
+static void jump_time(struct engine *engine, int64_t time_ns)
+{
+    struct liveness *live = &engine->live;
+    double long_gap = fmax((double)GAP_NS, 3 * live->beat_gap_ns);
+
+    if ((double)(time_ns - engine->now_ns) > long_gap)
+        live->floor_ns = time_ns;
+    if (engine->ahead_ns > 0 && engine->ahead_rank >= 0 && engine->ahead_rank < live->ranks) {
+        if (live->step_ns[engine->ahead_rank] == live->seen_ns[engine->ahead_rank])
+            live->step_ns[engine->ahead_rank] = time_ns;
+        live->seen_ns[engine->ahead_rank] = time_ns;
+        if (live->progress_ns == engine->now_ns)
+            live->progress_ns = time_ns;
+    }
+    engine->ahead_ns = 0;
+    engine->now_ns = time_ns;
+}
+
 /* Engine time: the largest plausible time. One clock that is far ahead does not move it alone. */
 static void pass_time(struct engine *engine, const struct sample *sample)
 {
@@ -297,7 +332,7 @@ static void pass_time(struct engine *engine, const struct sample *sample)
     if (time_ns <= engine->now_ns)
         return;
     if (engine->now_ns > 0 && time_ns - engine->now_ns > AHEAD_NS) {
-        bool agrees = engine->ahead_ns > 0 && sample->rank != engine->ahead_rank &&
+        bool agrees = engine->ahead_ns > 0 && have_two_clocks(engine, sample->rank, engine->ahead_rank) &&
                       llabs(time_ns - engine->ahead_ns) < AHEAD_NS;
         if (!agrees) {
             engine->ahead_ns = time_ns;
@@ -305,8 +340,7 @@ static void pass_time(struct engine *engine, const struct sample *sample)
             return;
         }
     }
-    engine->ahead_ns = 0;
-    engine->now_ns = time_ns;
+    jump_time(engine, time_ns);
 }
 
 /* A restart that nobody announced: many ranks report steps from before the last closed one. */
@@ -350,8 +384,7 @@ static void feed_step(struct engine *engine, const struct sample *sample)
     int64_t step = steps_of_rank(engine->steps, rank);
     if (steps_finished(engine->steps) >= 0)
         engine->last_step = steps_finished(engine->steps);
-    if (sample->time_ns > live->step_ns[rank])
-        live->step_ns[rank] = sample->time_ns;
+    live->step_ns[rank] = engine->now_ns;
     live->phase[rank] = PHASE_NONE;
     if (step > live->progress_step) {
         if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
@@ -378,8 +411,15 @@ static void feed_beat(struct engine *engine, const struct sample *sample)
         return;
     live->beat_ns[rank] = sample->time_ns;
     live->phase[rank] = (uint8_t)liveness_phase(sample->phase.bytes, sample->phase.length);
-    if (sample_has(sample, FIELD_STEP) && fabs(sample->values[FIELD_STEP]) < 9e15)
-        live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
+    if (!sample_has(sample, FIELD_STEP) || !(fabs(sample->values[FIELD_STEP]) < 9e15))
+        return;
+    /* Inside step n: step n - 1 has finished, though its samples may have been lost. */
+    live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
+    if (engine->rows > 0 && live->beat_step[rank] - 1 > live->progress_step) {
+        live->progress_step = live->beat_step[rank] - 1;
+        live->progress_ns = engine->now_ns;
+        live->told = false;
+    }
 }
 
 static void feed_mark(struct engine *engine, const struct sample *sample)
@@ -504,9 +544,8 @@ void engine_feed(struct engine *engine, const struct sample *sample)
         return;
     pass_time(engine, sample);
     if (sample->rank >= 0 && sample->rank < engine->job->world_size) {
-        int64_t *seen = &engine->live.seen_ns[sample->rank];
-        if (sample->time_ns > *seen && sample->time_ns <= engine->now_ns)
-            *seen = sample->time_ns;
+        /* By engine time, not by the rank's clock, which may be an hour off. */
+        engine->live.seen_ns[sample->rank] = engine->now_ns;
         if (engine->attempt_time_ns == 0)
             engine->attempt_time_ns = sample->time_ns;
     }

@@ -111,7 +111,9 @@ static bool is_silent(const struct engine *engine, int32_t rank)
 {
     const struct liveness *live = &engine->live;
 
-    return live->seen_ns[rank] > 0 && live->round_ns - live->seen_ns[rank] > silence_limit(engine);
+    int64_t from_ns = live->seen_ns[rank] > live->floor_ns ? live->seen_ns[rank] : live->floor_ns;
+
+    return live->seen_ns[rank] > 0 && live->round_ns - from_ns > silence_limit(engine);
 }
 
 /* Ranks heard of within the limit, by engine time. When nobody is, the monitor is blind or everything is
@@ -324,6 +326,31 @@ static bool is_stop_explained(const struct engine *engine)
     return false;
 }
 
+static int64_t foremost_step(const struct liveness *live)
+{
+    int64_t foremost = 0;
+
+    for (int32_t r = 0; r < live->ranks; r++)
+        if (live->beat_ns[r] > 0 && live->beat_step[r] > foremost)
+            foremost = live->beat_step[r];
+    return foremost;
+}
+
+/* Flags ranks that beat in an earlier step than the others; none, when those are the most. */
+static int32_t flag_behind(struct engine *engine, int64_t foremost)
+{
+    const struct liveness *live = &engine->live;
+    int32_t behind = 0, speaking = 0;
+
+    for (int32_t r = 0; r < live->ranks; r++) {
+        bool speaks = live->beat_ns[r] > 0;
+        engine->flags[r] = speaks && live->beat_step[r] < foremost;
+        speaking += speaks;
+        behind += engine->flags[r];
+    }
+    return 4 * behind <= speaking ? behind : 0;
+}
+
 /* Everybody speaks and nobody steps: the suspects are those who compute while the others wait. */
 static void tell_hang(struct engine *engine, const struct census *census)
 {
@@ -332,12 +359,16 @@ static void tell_hang(struct engine *engine, const struct census *census)
     int32_t flagged = 0;
     struct domain domain = {.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
 
+    int64_t foremost = foremost_step(live);
+    bool some_behind = flag_behind(engine, foremost) > 0;
+
     for (int32_t r = 0; r < live->ranks; r++) {
         enum phase phase = (enum phase)live->phase[r];
-        engine->flags[r] = live->seen_ns[r] > 0 && phase != PHASE_ALLREDUCE && phase != PHASE_NONE;
+        if (!some_behind)
+            engine->flags[r] = live->seen_ns[r] > 0 && phase != PHASE_ALLREDUCE && phase != PHASE_NONE;
         flagged += engine->flags[r];
     }
-    if (flagged > 0 && census->waiting >= flagged)
+    if (flagged > 0 && census->known >= 2 * flagged)
         domain = enclosing(engine, engine->flags, flagged);
     if (domain.scope != SCOPE_JOB)
         memcpy(guilty, engine->flags, (size_t)live->ranks);

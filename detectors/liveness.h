@@ -10,8 +10,8 @@ enum phase { PHASE_NONE = 0, PHASE_INIT, PHASE_COMPUTE, PHASE_ALLREDUCE, PHASE_D
 
 struct liveness {
     int32_t ranks;
-    int64_t *seen_ns;          /* by rank: newest line of any kind; 0 never */
-    int64_t *step_ns;          /* by rank: newest step sample's time */
+    int64_t *seen_ns;          /* by rank: engine time when its newest line of any kind came; 0 never */
+    int64_t *step_ns;          /* by rank: the same of its newest step sample */
     int64_t *beat_ns;          /* by rank: newest beat; 0 never */
     int64_t *beat_step;
     uint8_t *phase;            /* by rank: of its newest beat */
@@ -20,6 +20,7 @@ struct liveness {
     int64_t progress_step;
     int64_t longest_gap_ns;    /* longest time without progress that ended by itself */
     int64_t quiet_until_ns;    /* a mark said that the job pauses until then */
+    int64_t floor_ns;          /* silence counts from here at the earliest */
     int64_t round_ns;          /* time that a quarter of the ranks have reached, at the last check */
     int64_t checked_ns;        /* engine time of the last check */
     bool finished;             /* mark `finished`: silence is right */

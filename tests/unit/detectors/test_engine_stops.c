@@ -276,6 +276,25 @@ TEST(a_clock_an_hour_ahead_does_not_move_time_alone)
     feed_close(&feed);
 }
 
+TEST(a_node_whose_clock_is_an_hour_ahead_brings_no_crash)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    for (int step = 0; step < 60; step++) {
+        feed_step(&feed);
+        for (int32_t r = 16; r < 20; r++) {
+            struct sample beat = {.measurement = MEASUREMENT_BEAT, .rank = r, .phase = view_of("compute")};
+            beat.time_ns = feed.now_ns + INT64_C(3600000000000);
+            feed_set(&beat, FIELD_STEP, (double)feed.step);
+            engine_feed(feed.engine, &beat);
+        }
+        feed_take(&feed);
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
 TEST(foreign_ranks_and_hosts_are_counted_and_left_out)
 {
     struct feed feed;
@@ -307,4 +326,5 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_node_not_ready_while_steps_go_on_is_nothing), T(a_switch_tray_leaves_its_trays_in_the_job),
       T(gradients_that_are_no_numbers_are_numeric_at_once),
       T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back), T(one_high_loss_is_nothing),
-      T(a_clock_an_hour_ahead_does_not_move_time_alone), T(foreign_ranks_and_hosts_are_counted_and_left_out))
+      T(a_clock_an_hour_ahead_does_not_move_time_alone),
+      T(a_node_whose_clock_is_an_hour_ahead_brings_no_crash), T(foreign_ranks_and_hosts_are_counted_and_left_out))
