@@ -1,5 +1,6 @@
-/* libpq, only with its calls that never wait: PQconnectStart/Poll, PQsendQuery*, PQflush, PQconsumeInput,
- * PQisBusy, PQgetResult when not busy. One statement is on its way at a time; the rest queue.
+/* libpq, only with its calls that never wait: PQconnectStart/Poll, PQsendQuery*, PQflush,
+ * PQconsumeInput, PQisBusy, PQgetResult when not busy. One statement is on its way at a time; the
+ * rest queue.
  */
 #include "controller/io/pg.h"
 
@@ -9,8 +10,14 @@
 #include <libpq-fe.h>
 #include <string.h>
 
-enum { DEFAULT_TIMEOUT_MS = 30000, CONNECT_TIMEOUT_MS = 6000, BACKOFF_MS = 50, BACKOFF_MAX_MS = 5000,
-       PARAMS_MAX = 8, KEYWORDS_MAX = 64 };
+enum {
+    DEFAULT_TIMEOUT_MS = 30000,
+    CONNECT_TIMEOUT_MS = 6000,
+    BACKOFF_MS = 50,
+    BACKOFF_MAX_MS = 5000,
+    PARAMS_MAX = 8,
+    KEYWORDS_MAX = 64
+};
 
 static const int64_t NS_PER_MS = 1000000;
 
@@ -39,13 +46,13 @@ struct pg {
     struct pg_target *target;
     PGconn *connection;
     struct loop_fd *watch;
-    struct loop_timer *retry;      /* next connection attempt */
-    struct loop_timer *deadline;   /* of connecting or of the statement on its way */
-    struct loop_timer *wake;       /* work that was asked for from outside the loop's callbacks */
+    struct loop_timer *retry;    /* next connection attempt */
+    struct loop_timer *deadline; /* of connecting or of the statement on its way */
+    struct loop_timer *wake;     /* work that was asked for from outside the loop's callbacks */
     struct queue queue;
-    struct queue refused;          /* came while the connection was down */
-    bool is_sent;                  /* queue.first is on its way */
-    PGresult *result;              /* of it: the first error, else the last */
+    struct queue refused; /* came while the connection was down */
+    bool is_sent;         /* queue.first is on its way */
+    PGresult *result;     /* of it: the first error, else the last */
     enum pg_state state;
     unsigned tries;
     char *drop_reason;
@@ -142,8 +149,9 @@ static void lose_with_message(struct pg *pg, const char *what)
 static void on_deadline(void *context)
 {
     struct pg *pg = context;
-    lose(pg, pg->state == PG_CONNECTING ? "the server did not answer in time"
-                                        : "a statement passed its deadline; what it did is unknown");
+    lose(pg, pg->state == PG_CONNECTING
+                 ? "the server did not answer in time"
+                 : "a statement passed its deadline; what it did is unknown");
 }
 
 /* ---- answers ---- */
@@ -358,13 +366,15 @@ static bool is_host_keyword(const char *name)
     return strcmp(name, "host") == 0 || strcmp(name, "hostaddr") == 0 || strcmp(name, "port") == 0;
 }
 
-/* What the string says, without its hosts, and what we want where it says nothing. GSS encryption may look
- * up names in the network, so it is only used when asked for. */
-static void keywords_fill(struct keywords *keywords, const PQconninfoOption *options, bool with_hosts)
+/* What the string says, without its hosts, and what we want where it says nothing. GSS encryption
+ * may look up names in the network, so it is only used when asked for. */
+static void keywords_fill(struct keywords *keywords, const PQconninfoOption *options,
+                          bool with_hosts)
 {
     static const char *const ours[][2] = {
-        {"application_name", "broomd"}, {"gssencmode", "disable"},   {"keepalives_idle", "10"},
-        {"keepalives_interval", "5"},   {"keepalives_count", "3"},   {"tcp_user_timeout", "15000"},
+        {"application_name", "broomd"}, {"gssencmode", "disable"},
+        {"keepalives_idle", "10"},      {"keepalives_interval", "5"},
+        {"keepalives_count", "3"},      {"tcp_user_timeout", "15000"},
         {"client_encoding", "UTF8"},    {"target_session_attrs", "read-write"},
     };
     for (const PQconninfoOption *option = options; option->keyword != NULL; option++)
@@ -415,7 +425,8 @@ static PQconninfoOption *parse(struct pg *pg)
     PQconninfoOption *options = PQconninfoParse(pg->conninfo, &message);
     if (options == NULL) {
         AUTO_TEXT reason = {0};
-        text_addf(&reason, "the connection string cannot be read: %s", message != NULL ? message : "?");
+        text_addf(&reason, "the connection string cannot be read: %s",
+                  message != NULL ? message : "?");
         PQfreemem(message);
         lose(pg, reason.bytes);
     }
@@ -443,7 +454,8 @@ static void connect_start(void *context)
         if (options == NULL)
             return;
         pg->target = pg_target_new(pg->loop, option_value(options, "host"),
-                                   option_value(options, "hostaddr"), option_value(options, "port"));
+                                   option_value(options, "hostaddr"),
+                                   option_value(options, "port"));
         PQconninfoFree(options);
     }
     pg_target_resolve(pg->target, on_resolved, pg);
@@ -516,8 +528,8 @@ void pg_drop(struct pg *pg, const char *reason)
     loop_timer_set(pg->wake, 0);
 }
 
-void pg_query(struct pg *pg, const char *sql, const char *const *params, int param_count, int timeout_ms,
-              pg_answer_fn *fn, void *context)
+void pg_query(struct pg *pg, const char *sql, const char *const *params, int param_count,
+              int timeout_ms, pg_answer_fn *fn, void *context)
 {
     assert(param_count >= 0 && param_count <= PARAMS_MAX);
     struct statement *statement = xcalloc(1, sizeof *statement);

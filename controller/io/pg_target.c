@@ -7,7 +7,7 @@
 
 /* One host of the string, or one address of it. */
 struct entry {
-    char *host, *hostaddr, *port;  /* "" when not given */
+    char *host, *hostaddr, *port; /* "" when not given */
 };
 
 struct entries {
@@ -19,8 +19,8 @@ struct pg_target {
     struct loop *loop;
     struct loop_timer *wake;
     struct entries given;
-    struct entries found;       /* of the last look-up */
-    size_t next;                /* index into given */
+    struct entries found; /* of the last look-up */
+    size_t next;          /* index into given */
     struct resolve *resolve;
     struct text reason;
     loop_fn *fn;
@@ -37,12 +37,13 @@ static void entries_clear(struct entries *entries)
     entries->count = 0;
 }
 
-static void entries_add(struct entries *entries, const char *host, const char *hostaddr, const char *port)
+static void entries_add(struct entries *entries, const char *host, const char *hostaddr,
+                        const char *port)
 {
-    entries->items =
-        array_grow(entries->items, entries->count, &entries->capacity, sizeof *entries->items);
-    entries->items[entries->count++] =
-        (struct entry){.host = xstrdup(host), .hostaddr = xstrdup(hostaddr), .port = xstrdup(port)};
+    entries->items = array_grow(entries->items, entries->count, &entries->capacity,
+                                sizeof *entries->items);
+    entries->items[entries->count++] = (struct entry){
+        .host = xstrdup(host), .hostaddr = xstrdup(hostaddr), .port = xstrdup(port)};
 }
 
 /* The part of a list at an index; a list of one part stands for all. The caller frees it. */
@@ -70,7 +71,8 @@ static size_t list_count(const char *list)
 
 static void on_wake(void *context);
 
-struct pg_target *pg_target_new(struct loop *loop, const char *host, const char *hostaddr, const char *port)
+struct pg_target *pg_target_new(struct loop *loop, const char *host, const char *hostaddr,
+                                const char *port)
 {
     struct pg_target *target = xcalloc(1, sizeof *target);
     target->loop = loop;
@@ -100,15 +102,16 @@ void pg_target_free(struct pg_target *target)
     xfree(target);
 }
 
-static void on_addresses(void *context, const char *const *addresses, size_t count, const char *reason)
+static void on_addresses(void *context, const char *const *addresses, size_t count,
+                         const char *reason)
 {
     struct pg_target *target = context;
     const struct entry *entry = &target->given.items[target->next];
     for (size_t i = 0; i < count; i++)
         entries_add(&target->found, entry->host, addresses[i], entry->port);
     if (count == 0)
-        text_addf(&target->reason, "%shost '%s' is not known: %s", target->reason.length > 0 ? "; " : "",
-                  entry->host, reason);
+        text_addf(&target->reason, "%shost '%s' is not known: %s",
+                  target->reason.length > 0 ? "; " : "", entry->host, reason);
     target->next++;
     loop_timer_set(target->wake, 0);
 }

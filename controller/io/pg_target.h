@@ -1,5 +1,5 @@
-/* Where a connection string leads: its hosts, with names turned into addresses before libpq sees them, since
- * libpq looks names up in the caller's thread.
+/* Where a connection string leads: its hosts, with names turned into addresses before libpq sees
+ * them, since libpq looks names up in the caller's thread.
  */
 #ifndef BROOM_IO_PG_TARGET_H
 #define BROOM_IO_PG_TARGET_H
@@ -10,10 +10,12 @@
 struct pg_target;
 
 /* Values of the connection string, each a comma-separated list or NULL; copied. */
-struct pg_target *pg_target_new(struct loop *loop, const char *host, const char *hostaddr, const char *port);
+struct pg_target *pg_target_new(struct loop *loop, const char *host, const char *hostaddr,
+                                const char *port);
 void pg_target_free(struct pg_target *target);
 
-/* fn is called from the loop when every name was looked up (names are looked up each time: they move). */
+/* fn is called from the loop when every name was looked up (names are looked up each time: they
+ * move). */
 void pg_target_resolve(struct pg_target *target, loop_fn *fn, void *context);
 
 /* Lists of equal length for libpq, the first host another one with each try, so that a silent host

@@ -1,5 +1,5 @@
-/* getaddrinfo_a, asked for its progress by a timer: its other notifications are a signal or a thread of its own,
- * and neither may touch the loop.
+/* getaddrinfo_a, asked for its progress by a timer: its other notifications are a signal or a
+ * thread of its own, and neither may touch the loop.
  */
 #include "controller/io/resolve.h"
 

@@ -7,10 +7,11 @@
 
 struct resolve;
 
-/* addresses: numeric, at most RESOLVE_ADDRESSES_MAX; count 0 when the name is not known (reason says so).
- * Lent for the call. */
+/* addresses: numeric, at most RESOLVE_ADDRESSES_MAX; count 0 when the name is not known (reason
+ * says so). Lent for the call. */
 enum { RESOLVE_ADDRESSES_MAX = 8 };
-typedef void resolve_fn(void *context, const char *const *addresses, size_t count, const char *reason);
+typedef void resolve_fn(void *context, const char *const *addresses, size_t count,
+                        const char *reason);
 
 /* Called once, from the loop, unless resolve_free comes first. The caller frees in both cases. */
 struct resolve *resolve_new(struct loop *loop, const char *name, resolve_fn *fn, void *context);

@@ -7,8 +7,10 @@
 
 struct dir_lock;
 
-/* Makes the directory (0700, parents must exist) and locks it. ERR_REFUSED names the process that has it. */
-MUST_CHECK enum status dir_lock_take(const char *directory, struct dir_lock **ret_lock, struct error *reterr);
+/* Makes the directory (0700, parents must exist) and locks it. ERR_REFUSED names the process that
+ * has it. */
+MUST_CHECK enum status dir_lock_take(const char *directory, struct dir_lock **ret_lock,
+                                     struct error *reterr);
 void dir_lock_free(struct dir_lock *lock);
 DEFINE_AUTO(struct dir_lock, dir_lock_free)
 

@@ -1,5 +1,5 @@
-/* The lease: one row that says which daemon may write and act. Ours lasts lease_ns from the moment before the
- * request was sent, so that we never believe in it longer than the database does.
+/* The lease: one row that says which daemon may write and act. Ours lasts lease_ns from the moment
+ * before the request was sent, so that we never believe in it longer than the database does.
  */
 #include "controller/store/store_state.h"
 #include "controller/sys/clock.h"
@@ -25,7 +25,8 @@ static void arm(struct store *store, int64_t after_ns)
     loop_timer_set(store->lease_timer, after_ns);
 }
 
-static void send(struct store *store, const char *sql, const char *const *params, int count, pg_answer_fn *fn)
+static void send(struct store *store, const char *sql, const char *const *params, int count,
+                 pg_answer_fn *fn)
 {
     store->lease_asked_ns = clock_read().monotonic_ns;
     pg_query(store->pg, sql, params, count, LEASE_TIMEOUT_MS, fn, store);
@@ -52,8 +53,8 @@ static void on_taken(void *context, const struct pg_answer *answer)
     (void)text_parse_int(view_of(pg_value(answer, 0, 2)), &remaining_ms);
     if (!view_equals(view_of(holder), store->holder)) {
         char reason[ERROR_MESSAGE_BYTES];
-        snprintf(reason, sizeof reason, "the lease is held by '%s' for another %" PRId64 " ms", holder,
-                 remaining_ms);
+        snprintf(reason, sizeof reason, "the lease is held by '%s' for another %" PRId64 " ms",
+                 holder, remaining_ms);
         store_set_state(store, STORE_WAITING_LEASE, reason);
         int64_t wait_ns = (remaining_ms + 20) * 1000000;
         arm(store, wait_ns < renew_every_ns(store) ? wait_ns : renew_every_ns(store));
@@ -70,8 +71,9 @@ static void take(struct store *store)
     char ttl_ms[24];
     snprintf(ttl_ms, sizeof ttl_ms, "%" PRId64, store->lease_ns / 1000000);
     const char *params[] = {store->holder, ttl_ms, store->is_private ? "true" : "false"};
-    send(store, "SELECT epoch, holder, remaining_ms FROM broom.lease_take($1, $2::bigint, $3::boolean)", params,
-         3, on_taken);
+    send(store,
+         "SELECT epoch, holder, remaining_ms FROM broom.lease_take($1, $2::bigint, $3::boolean)",
+         params, 3, on_taken);
 }
 
 static void on_renewed(void *context, const struct pg_answer *answer)
@@ -113,7 +115,8 @@ void lease_begin(struct store *store)
 /* Its epoch is over for good: the owner reads the state again when the next one is taken. */
 void lease_lost(struct store *store, const char *reason)
 {
-    log_event(LOG_WARN, "lease_lost", kv_int("epoch", store->status.epoch), kv_str("reason", reason));
+    log_event(LOG_WARN, "lease_lost", kv_int("epoch", store->status.epoch),
+              kv_str("reason", reason));
     store->status.epoch = 0;
     store->lease_until_ns = 0;
     store_set_state(store, STORE_WAITING_LEASE, reason);
@@ -135,5 +138,6 @@ void lease_release(struct store *store, pg_answer_fn *fn)
     char epoch[24];
     snprintf(epoch, sizeof epoch, "%" PRId64, store->status.epoch);
     const char *params[] = {epoch};
-    pg_query(store->pg, "SELECT broom.lease_release($1::bigint)", params, 1, LEASE_TIMEOUT_MS, fn, store);
+    pg_query(store->pg, "SELECT broom.lease_release($1::bigint)", params, 1, LEASE_TIMEOUT_MS, fn,
+             store);
 }

@@ -1,5 +1,5 @@
-/* The chain of statements: is there a schema? - lock - roles - what was applied? - apply the rest - unlock - work
- * as broom_writer. A schema that is complete needs no more rights than the writer's.
+/* The chain of statements: is there a schema? - lock - roles - what was applied? - apply the rest -
+ * unlock - work as broom_writer. A schema that is complete needs no more rights than the writer's.
  */
 #include "controller/store/migrate.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct schema_file {
-    const char *name;   /* "001_tables" */
+    const char *name; /* "001_tables" */
     const char *sql;
 };
 
@@ -26,7 +26,7 @@ struct migrate {
     struct pg *pg;
     migrate_fn *fn;
     void *context;
-    size_t next;           /* migration to apply */
+    size_t next; /* migration to apply */
     bool is_locked;
 };
 
@@ -93,8 +93,8 @@ static bool received(struct migrate *migrate, const struct pg_answer *answer, co
         return true;
     AUTO_TEXT reason = {0};
     text_addf(&reason, "%s: %s", what, answer->reason);
-    migrate->fn(migrate->context,
-                answer->status == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_REFUSED, reason.bytes);
+    migrate->fn(migrate->context, answer->status == ERR_UNREACHABLE ? ERR_UNREACHABLE : ERR_REFUSED,
+                reason.bytes);
     return false;
 }
 
@@ -110,9 +110,10 @@ static void work_as_writer(struct migrate *migrate)
     AUTO_TEXT sql = {0};
     if (migrate->is_locked)
         text_add(&sql, "SELECT pg_catalog.pg_advisory_unlock(" MIGRATION_LOCK ");");
-    text_add(&sql, "SET SESSION TimeZone = 'UTC'; SET SESSION search_path = pg_catalog;"
-                   "SET SESSION statement_timeout = '14s'; SET SESSION lock_timeout = '10s';"
-                   "SET SESSION idle_in_transaction_session_timeout = '60s'; SET ROLE broom_writer");
+    text_add(&sql,
+             "SET SESSION TimeZone = 'UTC'; SET SESSION search_path = pg_catalog;"
+             "SET SESSION statement_timeout = '14s'; SET SESSION lock_timeout = '10s';"
+             "SET SESSION idle_in_transaction_session_timeout = '60s'; SET ROLE broom_writer");
     send(migrate, sql.bytes, on_working);
 }
 
@@ -143,10 +144,11 @@ static void apply_next(struct migrate *migrate)
     }
     const struct schema_file *file = &schema_files[migrate->next];
     checksum_of(file, checksum);
-    text_addf(&sql,
-              "BEGIN; SET LOCAL ROLE broom_owner;\n%s;\nINSERT INTO broom.schema_version (version, name, "
-              "checksum) VALUES (%d, '%s', '%s'); COMMIT",
-              file->sql, version_of(file), file->name, checksum);
+    text_addf(
+        &sql,
+        "BEGIN; SET LOCAL ROLE broom_owner;\n%s;\nINSERT INTO broom.schema_version (version, name, "
+        "checksum) VALUES (%d, '%s', '%s'); COMMIT",
+        file->sql, version_of(file), file->name, checksum);
     send(migrate, sql.bytes, on_applied);
 }
 
@@ -167,13 +169,15 @@ static bool check_applied(struct migrate *migrate, const struct pg_answer *answe
         (void)text_parse_int(view_of(pg_value(answer, row, 0)), &version);
         const struct schema_file *file = find_version((int)version);
         if (file == NULL) {
-            text_addf(&reason, "the schema is at version %lld, this broomd knows %d: start the newer broomd",
+            text_addf(&reason,
+                      "the schema is at version %lld, this broomd knows %d: start the newer broomd",
                       (long long)version, newest_version());
             return refuse(migrate, reason.bytes);
         }
         checksum_of(file, checksum);
         if (!view_equals(view_of(pg_value(answer, row, 1)), checksum)) {
-            text_addf(&reason, "migration %s was applied with another text than this broomd has", file->name);
+            text_addf(&reason, "migration %s was applied with another text than this broomd has",
+                      file->name);
             return refuse(migrate, reason.bytes);
         }
         migrate->next = (size_t)(file - schema_files) + 1;
@@ -194,7 +198,8 @@ static bool is_complete(const struct migrate *migrate)
 static void on_list_locked(void *context, const struct pg_answer *answer)
 {
     struct migrate *migrate = context;
-    if (received(migrate, answer, "the schema's version cannot be read") && check_applied(migrate, answer))
+    if (received(migrate, answer, "the schema's version cannot be read") &&
+        check_applied(migrate, answer))
         apply_next(migrate);
 }
 
@@ -224,7 +229,8 @@ static void take_lock(struct migrate *migrate)
 static void on_list(void *context, const struct pg_answer *answer)
 {
     struct migrate *migrate = context;
-    if (!received(migrate, answer, "the schema's version cannot be read") || !check_applied(migrate, answer))
+    if (!received(migrate, answer, "the schema's version cannot be read") ||
+        !check_applied(migrate, answer))
         return;
     if (is_complete(migrate))
         work_as_writer(migrate);

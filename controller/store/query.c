@@ -1,5 +1,5 @@
-/* Reads: named functions of broom_api, on a connection of their own that can do nothing else, so that a long
- * export never holds up a commit.
+/* Reads: named functions of broom_api, on a connection of their own that can do nothing else, so
+ * that a long export never holds up a commit.
  */
 #include "controller/store/store_state.h"
 #include "controller/sys/log.h"
@@ -92,7 +92,8 @@ void query_send_due(struct store *store)
         if (store->reader_is_ready)
             send(store, reading);
         else if (is_away || store->reader_is_refused)
-            refuse(store, reading, is_away ? store->status.reason : "the database refuses to be read");
+            refuse(store, reading,
+                   is_away ? store->status.reason : "the database refuses to be read");
         else
             return; /* the reader's connection is being made */
     }
@@ -122,11 +123,12 @@ static void on_reader_state(void *context, bool up, const char *reason)
     (void)reason; /* the writer's connection tells the same */
     store->reader_is_ready = store->reader_is_refused = false;
     if (up)
-        pg_query(store->reader,
-                 "SET SESSION TimeZone = 'UTC'; SET SESSION search_path = pg_catalog;"
-                 "SET SESSION statement_timeout = '55s'; SET SESSION default_transaction_read_only = on;"
-                 "SET ROLE broom_reader",
-                 NULL, 0, 0, on_session, store);
+        pg_query(
+            store->reader,
+            "SET SESSION TimeZone = 'UTC'; SET SESSION search_path = pg_catalog;"
+            "SET SESSION statement_timeout = '55s'; SET SESSION default_transaction_read_only = on;"
+            "SET ROLE broom_reader",
+            NULL, 0, 0, on_session, store);
 }
 
 void query_reader_start(struct store *store)
@@ -137,8 +139,8 @@ void query_reader_start(struct store *store)
         pg_try_now(store->reader);
 }
 
-void store_query(struct store *store, enum store_read read, const char *const params[STORE_PARAMS_MAX],
-                 store_json_fn *done, void *context)
+void store_query(struct store *store, enum store_read read,
+                 const char *const params[STORE_PARAMS_MAX], store_json_fn *done, void *context)
 {
     struct reading *reading = xcalloc(1, sizeof *reading);
     struct reading **end = &store->readings;

@@ -10,7 +10,8 @@ static bool is_continuation(unsigned char byte)
     return (byte & 0xC0u) == 0x80;
 }
 
-/* Bytes of the UTF-8 sequence at the start, or 0 when there is none (overlong forms and surrogates are none). */
+/* Bytes of the UTF-8 sequence at the start, or 0 when there is none (overlong forms and surrogates
+ * are none). */
 static size_t utf8_length(const unsigned char *bytes, size_t length)
 {
     unsigned char lead = bytes[0];

@@ -1,5 +1,6 @@
-/* Batches of records as text: one JSON object a line. What jsonb cannot hold (NUL, half a surrogate pair, bytes that
- * are not UTF-8) becomes U+FFFD here, so that one odd message of a rank never stops a batch.
+/* Batches of records as text: one JSON object a line. What jsonb cannot hold (NUL, half a surrogate
+ * pair, bytes that are not UTF-8) becomes U+FFFD here, so that one odd message of a rank never
+ * stops a batch.
  */
 #ifndef BROOM_STORE_RECORDS_H
 #define BROOM_STORE_RECORDS_H

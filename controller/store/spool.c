@@ -1,4 +1,5 @@
-/* DIRECTORY/spool-NNNNNNNNNN.jsonl, written at the end of the last one, drained from the start of the first one. */
+/* DIRECTORY/spool-NNNNNNNNNN.jsonl, written at the end of the last one, drained from the start of
+ * the first one. */
 #include "controller/store/spool.h"
 
 #include "controller/base/json.h"
@@ -23,12 +24,12 @@ struct spool {
     char *directory;
     int directory_fd;
     int64_t bytes_max;
-    struct segment *segments;  /* oldest first */
+    struct segment *segments; /* oldest first */
     size_t segment_count, segment_capacity;
     int64_t next_number;
-    int write_fd;              /* of the last segment; -1: the next add begins one */
-    int64_t offset;            /* drained of the first segment */
-    int64_t peeked;            /* bytes from offset that the last peek covered; 0 none */
+    int write_fd;   /* of the last segment; -1: the next add begins one */
+    int64_t offset; /* drained of the first segment */
+    int64_t peeked; /* bytes from offset that the last peek covered; 0 none */
     int64_t damaged;
 };
 
@@ -63,7 +64,8 @@ static void find_segments(struct spool *spool, DIR *listing)
             !text_parse_int((struct view){digits, strspn(digits, "0123456789")}, &number))
             continue;
         segment_name(number, name);
-        if (strcmp(name, item->d_name) == 0 && fstatat(spool->directory_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        if (strcmp(name, item->d_name) == 0 &&
+            fstatat(spool->directory_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(info.st_mode))
             add_segment(spool, number, info.st_size);
     }
@@ -71,15 +73,18 @@ static void find_segments(struct spool *spool, DIR *listing)
         qsort(spool->segments, spool->segment_count, sizeof *spool->segments, by_number);
 }
 
-enum status spool_open(const char *directory, int64_t bytes_max, struct spool **ret_spool, struct error *reterr)
+enum status spool_open(const char *directory, int64_t bytes_max, struct spool **ret_spool,
+                       struct error *reterr)
 {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return error_set(reterr, ERR_IO, "the spool '%s' cannot be opened: %s", directory, strerror(errno));
+        return error_set(reterr, ERR_IO, "the spool '%s' cannot be opened: %s", directory,
+                         strerror(errno));
     DIR *listing = opendir(directory);
     if (listing == NULL) {
         close(fd);
-        return error_set(reterr, ERR_IO, "the spool '%s' cannot be read: %s", directory, strerror(errno));
+        return error_set(reterr, ERR_IO, "the spool '%s' cannot be read: %s", directory,
+                         strerror(errno));
     }
     struct spool *spool = xcalloc(1, sizeof *spool);
     spool->directory = xstrdup(directory);
@@ -117,7 +122,8 @@ static enum status begin_segment(struct spool *spool, struct error *reterr)
 {
     char name[64];
     segment_name(spool->next_number, name);
-    int fd = openat(spool->directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    int fd = openat(spool->directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                    0600);
     if (fd < 0)
         return error_set(reterr, ERR_IO, "the spool cannot be written: %s", strerror(errno));
     if (fsync(spool->directory_fd) != 0) {
@@ -153,8 +159,10 @@ enum status spool_add(struct spool *spool, struct view lines, struct error *rete
         TRY(begin_segment(spool, reterr));
     struct segment *last = &spool->segments[spool->segment_count - 1];
     if (!write_all(spool->write_fd, lines) || fdatasync(spool->write_fd) != 0) {
-        enum status status = error_set(reterr, ERR_IO, "the spool cannot be written: %s", strerror(errno));
-        /* Half a line in the middle would cost the next one. When even this fails, a new file is begun. */
+        enum status status = error_set(reterr, ERR_IO, "the spool cannot be written: %s",
+                                       strerror(errno));
+        /* Half a line in the middle would cost the next one. When even this fails, a new file is
+         * begun. */
         if (ftruncate(spool->write_fd, last->bytes) != 0)
             close_writer(spool);
         return status;
@@ -181,13 +189,15 @@ static void drop_first(struct spool *spool)
 }
 
 /* Whole lines from the offset: at least one, or the rest of a file that has no more newline. */
-static enum status read_lines(struct spool *spool, size_t wanted, struct text *raw, struct error *reterr)
+static enum status read_lines(struct spool *spool, size_t wanted, struct text *raw,
+                              struct error *reterr)
 {
     char name[64];
     segment_name(spool->segments[0].number, name);
     int fd = openat(spool->directory_fd, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return error_set(reterr, ERR_IO, "the spool file '%s' cannot be read: %s", name, strerror(errno));
+        return error_set(reterr, ERR_IO, "the spool file '%s' cannot be read: %s", name,
+                         strerror(errno));
     ssize_t got = 1;
     while (got > 0 && (raw->length < wanted || memchr(raw->bytes, '\n', raw->length) == NULL)) {
         char block[65536];
@@ -197,7 +207,8 @@ static enum status read_lines(struct spool *spool, size_t wanted, struct text *r
     }
     close(fd);
     if (got < 0)
-        return error_set(reterr, ERR_IO, "the spool file '%s' cannot be read: %s", name, strerror(errno));
+        return error_set(reterr, ERR_IO, "the spool file '%s' cannot be read: %s", name,
+                         strerror(errno));
     return OK;
 }
 
@@ -208,7 +219,8 @@ static bool is_record(struct view line)
 }
 
 /* Keeps what is whole; returns how many bytes of raw that covers. */
-static size_t keep_records(struct spool *spool, const struct text *raw, struct text *lines, int64_t *ret_count)
+static size_t keep_records(struct spool *spool, const struct text *raw, struct text *lines,
+                           int64_t *ret_count)
 {
     size_t used = 0;
     for (const char *end; used < raw->length; used = (size_t)(end - raw->bytes) + 1) {
@@ -228,8 +240,8 @@ static size_t keep_records(struct spool *spool, const struct text *raw, struct t
     return used;
 }
 
-enum status spool_peek(struct spool *spool, size_t bytes_wanted, struct text *lines, int64_t *ret_count,
-                       struct error *reterr)
+enum status spool_peek(struct spool *spool, size_t bytes_wanted, struct text *lines,
+                       int64_t *ret_count, struct error *reterr)
 {
     *ret_count = 0;
     spool->peeked = 0;
@@ -277,7 +289,8 @@ void spool_reject(struct spool *spool, struct view line, const char *reason)
 {
     AUTO_TEXT out = {0};
     struct stat info;
-    int fd = openat(spool->directory_fd, "rejected.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int fd = openat(spool->directory_fd, "rejected.jsonl",
+                    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
     struct json_writer writer = json_writer(&out);

@@ -1,4 +1,5 @@
-/* The connection's life: connecting, migrating, the lease, up; and everything that is told later. */
+/* The connection's life: connecting, migrating, the lease, up; and everything that is told later.
+ */
 #include "controller/store/store.h"
 
 #include "controller/store/store_state.h"
@@ -18,8 +19,11 @@ static const int64_t HOLD_LEAST_NS = 200000000;
 static const int64_t HOLD_MOST_NS = 5000000000;
 
 static const char *const state_names[] = {
-    [STORE_CONNECTING] = "connecting", [STORE_MIGRATING] = "migrating",
-    [STORE_WAITING_LEASE] = "waiting_lease", [STORE_UP] = "up", [STORE_STOPPED] = "stopped",
+    [STORE_CONNECTING] = "connecting",
+    [STORE_MIGRATING] = "migrating",
+    [STORE_WAITING_LEASE] = "waiting_lease",
+    [STORE_UP] = "up",
+    [STORE_STOPPED] = "stopped",
 };
 _Static_assert(ARRAY_LEN(state_names) == STORE_STATE_COUNT, "every state has a name");
 
@@ -44,8 +48,8 @@ void store_set_state(struct store *store, enum store_state state, const char *re
     if (before == state)
         return;
     store->status.state = state;
-    log_event(is_worse ? LOG_WARN : LOG_INFO, "store_state_changed", kv_str("state", state_names[state]),
-              kv_str("reason", reason));
+    log_event(is_worse ? LOG_WARN : LOG_INFO, "store_state_changed",
+              kv_str("state", state_names[state]), kv_str("reason", reason));
     if (state == STORE_UP)
         loop_timer_set(store->maintain, NS_PER_S);
     else
@@ -148,14 +152,16 @@ static void on_maintain(void *context)
     char days[16];
     snprintf(days, sizeof days, "%d", store->keep_days);
     const char *params[] = {days};
-    pg_query(store->pg, "SELECT broom.keep_partitions($1::integer)", params, 1, 0, on_maintained, store);
+    pg_query(store->pg, "SELECT broom.keep_partitions($1::integer)", params, 1, 0, on_maintained,
+             store);
     pg_query(store->pg, "SHOW synchronous_standby_names", NULL, 0, 0, on_replication, store);
     loop_timer_set(store->maintain, MAINTAIN_HOURS * 3600 * NS_PER_S);
 }
 
 /* ---- who we are ---- */
 
-static enum status read_identity(int fd, char ret_hex[33], const char *directory, struct error *reterr)
+static enum status read_identity(int fd, char ret_hex[33], const char *directory,
+                                 struct error *reterr)
 {
     unsigned char bytes[16];
     if (pread(fd, ret_hex, 32, 0) == 32)
@@ -170,8 +176,8 @@ static enum status read_identity(int fd, char ret_hex[33], const char *directory
     return OK;
 }
 
-/* The same daemon after a restart is the same holder: the lock on its directory says that the former process
- * is dead, so its lease need not be waited for. */
+/* The same daemon after a restart is the same holder: the lock on its directory says that the
+ * former process is dead, so its lease need not be waited for. */
 static enum status load_identity(struct store *store, const char *directory, struct error *reterr)
 {
     char host[40] = "", hex[33] = "";
@@ -210,8 +216,9 @@ static void make_timers(struct store *store)
     store->stop_timer = loop_timer_new(store->loop, on_stop_timer, store);
 }
 
-enum status store_new(struct loop *loop, const struct store_params *params, store_change_fn *on_change,
-                      void *context, struct store **ret_store, struct error *reterr)
+enum status store_new(struct loop *loop, const struct store_params *params,
+                      store_change_fn *on_change, void *context, struct store **ret_store,
+                      struct error *reterr)
 {
     AUTO(dir_lock_free) struct dir_lock *lock = NULL;
     AUTO(store_free) struct store *store = xcalloc(1, sizeof *store);
@@ -227,10 +234,12 @@ enum status store_new(struct loop *loop, const struct store_params *params, stor
     TRY(dir_lock_take(params->dir, &lock, reterr));
     store->lock = TAKE(lock);
     TRY(load_identity(store, params->dir, reterr));
-    int64_t bytes_max = params->spool_bytes_max > 0 ? params->spool_bytes_max : SPOOL_MIB * INT64_C(1048576);
+    int64_t bytes_max = params->spool_bytes_max > 0 ? params->spool_bytes_max
+                                                    : SPOOL_MIB * INT64_C(1048576);
     TRY(spool_open(params->dir, bytes_max, &store->spool, reterr));
     store->status.spooled_bytes = spool_bytes(store->spool);
-    text_copy(store->status.reason, sizeof store->status.reason, "the database was not reached yet");
+    text_copy(store->status.reason, sizeof store->status.reason,
+              "the database was not reached yet");
     store->pg = pg_new(loop, store->conninfo, on_pg_state, store);
     *ret_store = TAKE(store);
     return OK;
@@ -247,8 +256,8 @@ void store_free(struct store *store)
     query_free(store);
     spool_free(store->spool);
     dir_lock_free(store->lock);
-    struct loop_timer *const timers[] = {store->wake, store->hold_timer, store->maintain, store->lease_timer,
-                                         store->stop_timer};
+    struct loop_timer *const timers[] = {store->wake, store->hold_timer, store->maintain,
+                                         store->lease_timer, store->stop_timer};
     for (size_t i = 0; i < ARRAY_LEN(timers); i++)
         loop_timer_free(timers[i]);
     xfree(store->conninfo);
@@ -266,7 +275,8 @@ struct store_status store_status(const struct store *store)
 {
     struct store_status status = store->status;
     status.lease_held = lease_is_held(store);
-    status.queued_batches = (int64_t)(store->queue.count + store->flight.count + store->answered.count);
+    status.queued_batches = (int64_t)(store->queue.count + store->flight.count +
+                                      store->answered.count);
     return status;
 }
 
@@ -300,7 +310,8 @@ static void on_stop_timer(void *context)
 
 void store_check_stopped(struct store *store)
 {
-    if (!store->is_stopping || store->is_releasing || store->queue.count > 0 || store->flight.count > 0)
+    if (!store->is_stopping || store->is_releasing || store->queue.count > 0 ||
+        store->flight.count > 0)
         return;
     store->is_releasing = true;
     lease_release(store, on_released);

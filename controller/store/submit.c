@@ -1,5 +1,5 @@
-/* Batches: merged under load into one statement, sent one statement at a time, in order. What the spool holds
- * goes in between, when no live batch waits.
+/* Batches: merged under load into one statement, sent one statement at a time, in order. What the
+ * spool holds goes in between, when no live batch waits.
  */
 #include "controller/store/records.h"
 #include "controller/store/store_state.h"
@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MERGED_BYTES = 1024 * 1024, DRAINED_BYTES = 512 * 1024, WAITING_BYTES_MAX = 16 * 1024 * 1024,
-       APPLY_TIMEOUT_MS = 15000 };
+enum {
+    MERGED_BYTES = 1024 * 1024,
+    DRAINED_BYTES = 512 * 1024,
+    WAITING_BYTES_MAX = 16 * 1024 * 1024,
+    APPLY_TIMEOUT_MS = 15000
+};
 
 static const int64_t SERIALIZATION_RETRY_NS = 20000000;
 
@@ -132,7 +136,8 @@ static void to_spool(struct store *store, struct batch *batch)
             log_event(LOG_WARN, "spool_begun", kv_str("reason", store->status.reason));
         store->status.spooled_records += batch->count;
     } else {
-        log_event(LOG_ERROR, "records_lost", kv_int("records", batch->count), kv_str("reason", error.message));
+        log_event(LOG_ERROR, "records_lost", kv_int("records", batch->count),
+                  kv_str("reason", error.message));
         store->status.lost_records += batch->count;
     }
     store->status.spooled_bytes = spool_bytes(store->spool);
@@ -213,7 +218,8 @@ static void split(struct store *store, struct batch *batch, size_t middle)
 }
 
 /* One batch that the server will not take, now or ever. */
-static void refused(struct store *store, struct batch *batch, enum status status, const char *reason)
+static void refused(struct store *store, struct batch *batch, enum status status,
+                    const char *reason)
 {
     struct view records = {batch->records.bytes, batch->records.length};
     size_t middle = records_middle(records);
@@ -335,11 +341,12 @@ void submit_next(struct store *store)
     records_to_array((struct view){lines.bytes, lines.length}, &array);
     snprintf(epoch, sizeof epoch, "%" PRId64, store->status.epoch);
     const char *params[] = {array.bytes, epoch};
-    pg_query(store->pg, "SELECT broom.apply($1::jsonb, $2::bigint)", params, 2, APPLY_TIMEOUT_MS, on_applied,
-             store);
+    pg_query(store->pg, "SELECT broom.apply($1::jsonb, $2::bigint)", params, 2, APPLY_TIMEOUT_MS,
+             on_applied, store);
 }
 
-void store_submit(struct store *store, struct view records, unsigned flags, store_done_fn *done, void *context)
+void store_submit(struct store *store, struct view records, unsigned flags, store_done_fn *done,
+                  void *context)
 {
     struct batch *batch = xcalloc(1, sizeof *batch);
     batch->may_spool = (flags & STORE_MAY_SPOOL) != 0;
@@ -356,6 +363,7 @@ void store_submit(struct store *store, struct view records, unsigned flags, stor
         push(&store->queue, batch);
         loop_timer_set(store->wake, 0);
     } else {
-        away(store, batch, store->status.reason[0] != '\0' ? store->status.reason : "the store is stopping");
+        away(store, batch,
+             store->status.reason[0] != '\0' ? store->status.reason : "the store is stopping");
     }
 }

@@ -108,7 +108,8 @@ void temp_postgres_start_in(struct temp_postgres *temp, const char *dir, bool is
     log_init(getenv("TEST_LOG") != NULL ? LOG_DEBUG : LOG_ERROR + 1);
     *temp = (struct temp_postgres){.loop = loop_new(), .dir = xstrdup(dir)};
     struct embedded_params params = {.data_dir = temp->dir, .is_durable = is_durable};
-    enum status status = embedded_new(temp->loop, &params, on_embedded, temp, &temp->embedded, &error);
+    enum status status = embedded_new(temp->loop, &params, on_embedded, temp, &temp->embedded,
+                                      &error);
     if (status == ERR_NOT_FOUND)
         test_skip_all(error.message);
     if (status != OK || !run_until(temp->loop, is_ready, temp, START_TIMEOUT_S)) {
@@ -244,7 +245,8 @@ bool temp_store_wait(struct temp_store *at, enum store_state state, int timeout_
     return held;
 }
 
-void temp_store_open(struct temp_store *at, struct temp_postgres *temp, const char *name, bool is_private)
+void temp_store_open(struct temp_store *at, struct temp_postgres *temp, const char *name,
+                     bool is_private)
 {
     struct text dir = {0};
     struct error error = {0};

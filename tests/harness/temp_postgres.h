@@ -1,5 +1,5 @@
-/* A private PostgreSQL for one test program, by the very code that broomd uses, and helpers that run the loop
- * until something holds. Skips the program where no server is installed.
+/* A private PostgreSQL for one test program, by the very code that broomd uses, and helpers that
+ * run the loop until something holds. Skips the program where no server is installed.
  */
 #ifndef BROOM_TESTS_HARNESS_TEMP_POSTGRES_H
 #define BROOM_TESTS_HARNESS_TEMP_POSTGRES_H
@@ -14,7 +14,7 @@
 struct temp_postgres {
     struct loop *loop;
     char *dir;
-    bool dir_is_ours;            /* removed at the end */
+    bool dir_is_ours; /* removed at the end */
     struct embedded *embedded;
     bool ready;
     int ready_count;
@@ -27,7 +27,8 @@ void temp_postgres_start_in(struct temp_postgres *temp, const char *dir, bool is
 void temp_postgres_stop(struct temp_postgres *temp);
 pid_t temp_postgres_pid(const struct temp_postgres *temp);
 
-/* An empty directory that the account postgres can pass through; the caller gives it to remove_tree. */
+/* An empty directory that the account postgres can pass through; the caller gives it to
+ * remove_tree. */
 char *temp_dir(void);
 void remove_tree(char *take_path);
 
@@ -36,10 +37,10 @@ typedef bool holds_fn(void *context);
 bool run_until(struct loop *loop, holds_fn *holds, void *context, int timeout_s);
 void run_for_ms(struct loop *loop, int ms);
 
-/* Runs one statement as the superuser; first value as text the caller frees, "" for NULL or no row, or
- * "ERROR sqlstate". */
+/* Runs one statement as the superuser; first value as text the caller frees, "" for NULL or no row,
+ * or "ERROR sqlstate". */
 char *temp_sql(struct temp_postgres *temp, const char *sql);
-int64_t temp_sql_int(struct temp_postgres *temp, const char *sql);   /* -1 when it is no number */
+int64_t temp_sql_int(struct temp_postgres *temp, const char *sql); /* -1 when it is no number */
 
 /* A store on it, in a folder NAME of the temporary directory; waits until it is up. */
 struct temp_store {
@@ -48,9 +49,10 @@ struct temp_store {
     char *dir;
     int changes;
 };
-void temp_store_open(struct temp_store *at, struct temp_postgres *temp, const char *name, bool is_private);
-void temp_store_close(struct temp_store *at);    /* frees it at once */
-void temp_store_stop(struct temp_store *at);     /* gives the lease back, then frees it */
+void temp_store_open(struct temp_store *at, struct temp_postgres *temp, const char *name,
+                     bool is_private);
+void temp_store_close(struct temp_store *at); /* frees it at once */
+void temp_store_stop(struct temp_store *at);  /* gives the lease back, then frees it */
 bool temp_store_wait(struct temp_store *at, enum store_state state, int timeout_s);
 
 /* Submits and waits for the answer. */

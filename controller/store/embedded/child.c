@@ -32,7 +32,8 @@ static void say(const char *what)
 
 static bool become(const struct child_account *account)
 {
-    return !account->change || (setgroups(0, NULL) == 0 && setgid(account->gid) == 0 && setuid(account->uid) == 0);
+    return !account->change ||
+           (setgroups(0, NULL) == 0 && setgid(account->gid) == 0 && setuid(account->uid) == 0);
 }
 
 _Noreturn static void run(const struct child_params *params, pid_t parent)
@@ -52,7 +53,8 @@ _Noreturn static void run(const struct child_params *params, pid_t parent)
     else if (chdir(params->directory) != 0)
         say(params->directory);
     /* After the change of account, which clears it. */
-    else if (params->parent_death_signal != 0 && prctl(PR_SET_PDEATHSIG, params->parent_death_signal) != 0)
+    else if (params->parent_death_signal != 0 &&
+             prctl(PR_SET_PDEATHSIG, params->parent_death_signal) != 0)
         say("prctl");
     else if (getppid() == parent) {
         close_range(STDERR_FILENO + 1, ~0U, 0);
@@ -76,19 +78,20 @@ static void on_end(void *context, int fd, int events)
     child->fn(child->context, got < 0 ? 0 : wait_status);
 }
 
-enum status child_start(struct loop *loop, const struct child_params *params, child_fn *fn, void *context,
-                        struct child **ret_child, struct error *reterr)
+enum status child_start(struct loop *loop, const struct child_params *params, child_fn *fn,
+                        void *context, struct child **ret_child, struct error *reterr)
 {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0)
-        return error_set(reterr, ERR_IO, "'%s' cannot be started: %s", params->argv[0], strerror(errno));
+        return error_set(reterr, ERR_IO, "'%s' cannot be started: %s", params->argv[0],
+                         strerror(errno));
     if (pid == 0)
         run(params, parent);
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
-        enum status status = error_set(reterr, ERR_IO, "'%s' cannot be watched: %s", params->argv[0],
-                                       strerror(errno));
+        enum status status = error_set(reterr, ERR_IO, "'%s' cannot be watched: %s",
+                                       params->argv[0], strerror(errno));
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         return status;

@@ -1,5 +1,5 @@
-/* Files of the cluster. As root we make folders and hand them to the account; below root/data only the account's
- * own processes write.
+/* Files of the cluster. As root we make folders and hand them to the account; below root/data only
+ * the account's own processes write.
  */
 #include "controller/store/embedded/cluster.h"
 
@@ -45,7 +45,8 @@ static char *find_installed(void)
         int64_t version = 0;
         AUTO_TEXT bin = {0};
         text_addf(&bin, INSTALLED_AT "/%s/bin", item->d_name);
-        if (!text_parse_int(view_of(item->d_name), &version) || version <= newest || !has_postgres(bin.bytes))
+        if (!text_parse_int(view_of(item->d_name), &version) || version <= newest ||
+            !has_postgres(bin.bytes))
             continue;
         newest = version;
         xfree(found);
@@ -69,7 +70,8 @@ static char *find_in_path(void)
     return NULL;
 }
 
-/* The major version that made the cluster: only that one can run it. False when there is no cluster. */
+/* The major version that made the cluster: only that one can run it. False when there is no
+ * cluster. */
 static bool made_by(const char *data, char ret_version[16])
 {
     AUTO_FREE char *path = path_of(data, "PG_VERSION");
@@ -96,11 +98,12 @@ static enum status find_programs(const char *bin_dir, const char *data, struct c
         AUTO_FREE char *other = find_installed();
         found = has_postgres(same.bytes) ? xstrdup(same.bytes) : NULL;
         if (found == NULL && other == NULL)
-            found = find_in_path(); /* not Debian's layout: the server itself compares the versions */
+            found =
+                find_in_path(); /* not Debian's layout: the server itself compares the versions */
         if (found == NULL)
             return error_set(reterr, ERR_NOT_FOUND,
-                             "'%s' was made by PostgreSQL %s, which is not installed in '%s'", data, version,
-                             same.bytes);
+                             "'%s' was made by PostgreSQL %s, which is not installed in '%s'", data,
+                             version, same.bytes);
     } else {
         found = find_installed();
         found = found != NULL ? found : find_in_path();
@@ -119,22 +122,25 @@ static enum status find_account(const char *name, struct cluster *cluster, struc
 {
     const struct passwd *entry = geteuid() == 0 ? getpwnam(name) : getpwuid(geteuid());
     if (entry == NULL && geteuid() == 0)
-        return error_set(reterr, ERR_REFUSED,
-                         "started as root, and there is no account '%s' to run PostgreSQL as: make it, name "
-                         "another one, or start broomd as an ordinary user",
-                         name);
+        return error_set(
+            reterr, ERR_REFUSED,
+            "started as root, and there is no account '%s' to run PostgreSQL as: make it, name "
+            "another one, or start broomd as an ordinary user",
+            name);
     if (entry == NULL)
-        return error_set(reterr, ERR_REFUSED, "the user with id %ld has no account", (long)geteuid());
+        return error_set(reterr, ERR_REFUSED, "the user with id %ld has no account",
+                         (long)geteuid());
     if (entry->pw_uid == 0)
-        return error_set(reterr, ERR_REFUSED, "PostgreSQL cannot run as root: name another account than '%s'",
-                         name);
+        return error_set(reterr, ERR_REFUSED,
+                         "PostgreSQL cannot run as root: name another account than '%s'", name);
     cluster->account = (struct child_account){
         .change = geteuid() == 0, .uid = entry->pw_uid, .gid = entry->pw_gid};
     cluster->account_name = xstrdup(entry->pw_name);
     return OK;
 }
 
-/* A socket's path is limited to about 100 bytes; a longer one gets a folder of its own, named after it. */
+/* A socket's path is limited to about 100 bytes; a longer one gets a folder of its own, named after
+ * it. */
 static char *socket_folder(const char *root)
 {
     struct text path = {0};
@@ -171,7 +177,8 @@ static void add_quoted(struct text *out, const char *value)
     text_add(out, "'");
 }
 
-enum status cluster_find(const struct embedded_params *params, struct cluster *ret_cluster, struct error *reterr)
+enum status cluster_find(const struct embedded_params *params, struct cluster *ret_cluster,
+                         struct error *reterr)
 {
     struct text conninfo = {0};
     struct cluster cluster = {0};
@@ -180,7 +187,8 @@ enum status cluster_find(const struct embedded_params *params, struct cluster *r
     cluster.data = path_of(cluster.root, "data");
     enum status status = find_programs(params->bin_dir, cluster.data, &cluster, reterr);
     if (status == OK)
-        status = find_account(params->account != NULL ? params->account : "postgres", &cluster, reterr);
+        status = find_account(params->account != NULL ? params->account : "postgres", &cluster,
+                              reterr);
     if (status != OK) {
         cluster_done(&cluster);
         return status;
@@ -199,9 +207,10 @@ enum status cluster_find(const struct embedded_params *params, struct cluster *r
 
 void cluster_done(struct cluster *cluster)
 {
-    const char *const owned[] = {cluster->root, cluster->data,   cluster->making,   cluster->socket,
-                                 cluster->conf, cluster->log,    cluster->initdb,   cluster->postgres,
-                                 cluster->account_name, cluster->conninfo};
+    const char *const owned[] = {cluster->root,    cluster->data,     cluster->making,
+                                 cluster->socket,  cluster->conf,     cluster->log,
+                                 cluster->initdb,  cluster->postgres, cluster->account_name,
+                                 cluster->conninfo};
     for (size_t i = 0; i < ARRAY_LEN(owned); i++)
         xfree(owned[i]);
     *cluster = (struct cluster){0};
@@ -214,7 +223,8 @@ static enum status folder_failed(const char *path, struct error *reterr)
     return error_set(reterr, ERR_IO, "'%s' cannot be prepared: %s", path, strerror(errno));
 }
 
-/* A folder that is there already must be one, and belong to us or to the account: /tmp is everybody's. */
+/* A folder that is there already must be one, and belong to us or to the account: /tmp is
+ * everybody's. */
 static enum status make_folder(const char *path, mode_t mode, const struct child_account *owner,
                                struct error *reterr)
 {
@@ -231,13 +241,15 @@ static enum status make_folder(const char *path, mode_t mode, const struct child
         close(fd);
         return error_set(reterr, ERR_REFUSED, "'%s' belongs to user %ld", path, (long)info.st_uid);
     }
-    is_fine = is_fine && (info.st_uid == wanted || fchown(fd, wanted, group) == 0) && fchmod(fd, mode) == 0;
+    is_fine = is_fine && (info.st_uid == wanted || fchown(fd, wanted, group) == 0) &&
+              fchmod(fd, mode) == 0;
     enum status status = is_fine ? OK : folder_failed(path, reterr);
     close(fd);
     return status;
 }
 
-static enum status write_file(const char *directory, const char *name, const char *text, struct error *reterr)
+static enum status write_file(const char *directory, const char *name, const char *text,
+                              struct error *reterr)
 {
     AUTO_FREE char *path = path_of(directory, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -251,20 +263,21 @@ static enum status write_file(const char *directory, const char *name, const cha
     return status;
 }
 
-/* Who may connect: over the socket, which only the account and root can reach, by what the kernel says of the
- * peer. root and the account administer; anybody else whom a site lets in reads. */
+/* Who may connect: over the socket, which only the account and root can reach, by what the kernel
+ * says of the peer. root and the account administer; anybody else whom a site lets in reads. */
 static enum status write_conf(const struct cluster *cluster, struct error *reterr)
 {
     AUTO_TEXT ident = {0};
-    text_addf(&ident, "broom root postgres\nbroom root broom_reader\nbroom \"%s\" postgres\n"
-                      "broom \"%s\" broom_reader\nbroom /^(.*)$ broom_reader\n",
+    text_addf(&ident,
+              "broom root postgres\nbroom root broom_reader\nbroom \"%s\" postgres\n"
+              "broom \"%s\" broom_reader\nbroom /^(.*)$ broom_reader\n",
               cluster->account_name, cluster->account_name);
     TRY(write_file(cluster->conf, "pg_hba.conf", "local all all peer map=broom\n", reterr));
     return write_file(cluster->conf, "pg_ident.conf", ident.bytes, reterr);
 }
 
-/* root/ itself stays ours: the account may not rename what we open there. It must be able to pass through the
- * data directory; what else lies there is closed to it by its own modes. */
+/* root/ itself stays ours: the account may not rename what we open there. It must be able to pass
+ * through the data directory; what else lies there is closed to it by its own modes. */
 enum status cluster_make_root(const struct cluster *cluster, struct error *reterr)
 {
     struct stat info;
@@ -345,14 +358,15 @@ static struct view line_of(const char *text, int number)
     return (struct view){text, length};
 }
 
-/* A process whose working directory is our cluster is its postmaster; a number alone may have been reused. */
+/* A process whose working directory is our cluster is its postmaster; a number alone may have been
+ * reused. */
 static bool works_in(pid_t pid, const char *directory)
 {
     char link[64];
     struct stat theirs, ours;
     snprintf(link, sizeof link, "/proc/%ld/cwd", (long)pid);
-    return stat(link, &theirs) == 0 && stat(directory, &ours) == 0 && theirs.st_dev == ours.st_dev &&
-           theirs.st_ino == ours.st_ino;
+    return stat(link, &theirs) == 0 && stat(directory, &ours) == 0 &&
+           theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
 pid_t cluster_postmaster(const struct cluster *cluster)

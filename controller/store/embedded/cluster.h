@@ -1,4 +1,5 @@
-/* The files of a private cluster: where they lie, who owns them, what stands in them. No processes here.
+/* The files of a private cluster: where they lie, who owns them, what stands in them. No processes
+ * here.
  */
 #ifndef BROOM_STORE_EMBEDDED_CLUSTER_H
 #define BROOM_STORE_EMBEDDED_CLUSTER_H
@@ -7,18 +8,18 @@
 #include "controller/store/embedded/embedded.h"
 
 struct cluster {
-    char *root;                  /* DATA_DIR/postgres */
-    char *data, *making;         /* root/data; root/data.new while initdb works */
+    char *root;          /* DATA_DIR/postgres */
+    char *data, *making; /* root/data; root/data.new while initdb works */
     char *socket, *conf, *log;
-    char *initdb, *postgres;     /* programs */
+    char *initdb, *postgres; /* programs */
     char *account_name;
     char *conninfo;
     struct child_account account;
 };
 
 /* Finds programs and account. Then cluster_make_root, the caller's lock on it, cluster_prepare. */
-MUST_CHECK enum status cluster_find(const struct embedded_params *params, struct cluster *ret_cluster,
-                                    struct error *reterr);
+MUST_CHECK enum status cluster_find(const struct embedded_params *params,
+                                    struct cluster *ret_cluster, struct error *reterr);
 MUST_CHECK enum status cluster_make_root(const struct cluster *cluster, struct error *reterr);
 MUST_CHECK enum status cluster_prepare(const struct cluster *cluster, struct error *reterr);
 void cluster_done(struct cluster *cluster);
@@ -35,7 +36,8 @@ bool cluster_is_ready(const struct cluster *cluster);
 
 /* For reasons: the last line of the server's log. */
 void cluster_last_log_line(const struct cluster *cluster, char *buffer, size_t bytes);
-/* Opens the log for appending, beginning a new file when the old one is large. -1: errno says why. */
+/* Opens the log for appending, beginning a new file when the old one is large. -1: errno says why.
+ */
 int cluster_open_log(const struct cluster *cluster);
 
 #endif

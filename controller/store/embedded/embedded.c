@@ -1,5 +1,5 @@
-/* The life of the private server: an old one of ours is stopped, the cluster is made once, the server is started,
- * watched, started again after a crash, stopped.
+/* The life of the private server: an old one of ours is stopped, the cluster is made once, the
+ * server is started, watched, started again after a crash, stopped.
  */
 #include "controller/store/embedded/embedded.h"
 
@@ -16,8 +16,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 48, OLD_FAST_MS = 10000, OLD_IMMEDIATE_MS = 15000, POLL_MS = 20, BACKOFF_MS = 200,
-       BACKOFF_MAX_MS = 10000, STEADY_S = 60 };
+enum {
+    ARGS_MAX = 48,
+    OLD_FAST_MS = 10000,
+    OLD_IMMEDIATE_MS = 15000,
+    POLL_MS = 20,
+    BACKOFF_MS = 200,
+    BACKOFF_MAX_MS = 10000,
+    STEADY_S = 60
+};
 
 static const int64_t NS_PER_MS = 1000000;
 
@@ -40,12 +47,12 @@ struct embedded {
     void *context;
     enum embedded_state state;
     struct child *child;
-    struct loop_timer *timer;      /* the next step, or the next look at the server */
-    int64_t since_ns;              /* monotonic: of the state */
+    struct loop_timer *timer; /* the next step, or the next look at the server */
+    int64_t since_ns;         /* monotonic: of the state */
     int64_t backoff_ms;
     int64_t restarts;
     struct loop_timer *stop_timer;
-    int stop_signal;               /* sent when stop_timer rings */
+    int stop_signal; /* sent when stop_timer rings */
     int64_t stop_rest_ns;
     loop_fn *on_stopped;
     void *stop_context;
@@ -129,18 +136,20 @@ static void add_setting(struct args *args, const char *setting)
     add_arg(args, "%s", setting);
 }
 
-static enum status start_program(struct embedded *embedded, const struct args *args, int death_signal,
-                                 child_fn *fn, struct error *reterr)
+static enum status start_program(struct embedded *embedded, const struct args *args,
+                                 int death_signal, child_fn *fn, struct error *reterr)
 {
     int log = cluster_open_log(&embedded->cluster);
     if (log < 0)
-        return error_set(reterr, ERR_IO, "'%s' cannot be opened: %s", embedded->cluster.log, strerror(errno));
+        return error_set(reterr, ERR_IO, "'%s' cannot be opened: %s", embedded->cluster.log,
+                         strerror(errno));
     struct child_params params = {.argv = args->items,
                                   .directory = embedded->cluster.root,
                                   .output_fd = log,
                                   .account = embedded->cluster.account,
                                   .parent_death_signal = death_signal};
-    enum status status = child_start(embedded->loop, &params, fn, embedded, &embedded->child, reterr);
+    enum status status = child_start(embedded->loop, &params, fn, embedded, &embedded->child,
+                                     reterr);
     close(log);
     return status;
 }
@@ -177,16 +186,28 @@ static void add_durability(struct args *args, bool is_durable)
     add_setting(args, is_durable ? "synchronous_commit=on" : "synchronous_commit=off");
 }
 
-/* On the command line, where they win over the files: what this program relies on. The rest is the site's to
- * tune in data/postgresql.conf. */
+/* On the command line, where they win over the files: what this program relies on. The rest is the
+ * site's to tune in data/postgresql.conf. */
 static void server_args(const struct embedded *embedded, struct args *args)
 {
     const struct cluster *cluster = &embedded->cluster;
     static const char *const settings[] = {
-        "listen_addresses=", "unix_socket_permissions=0700", "shared_buffers=64MB", "max_connections=20",
-        "max_wal_size=512MB", "jit=off", "timezone=UTC", "log_timezone=UTC", "logging_collector=off",
-        "log_destination=stderr", "log_line_prefix=%m [%p] ", "log_checkpoints=off", "autovacuum=on",
-        "max_wal_senders=0", "wal_level=minimal", "archive_mode=off",
+        "listen_addresses=",
+        "unix_socket_permissions=0700",
+        "shared_buffers=64MB",
+        "max_connections=20",
+        "max_wal_size=512MB",
+        "jit=off",
+        "timezone=UTC",
+        "log_timezone=UTC",
+        "logging_collector=off",
+        "log_destination=stderr",
+        "log_line_prefix=%m [%p] ",
+        "log_checkpoints=off",
+        "autovacuum=on",
+        "max_wal_senders=0",
+        "wal_level=minimal",
+        "archive_mode=off",
     };
     add_arg(args, "%s", cluster->postgres);
     add_arg(args, "-D");
@@ -308,7 +329,8 @@ static void begin(struct embedded *embedded)
         go_on(embedded);
         return;
     }
-    log_event(LOG_WARN, "postgres_left_behind", kv_int("pid", old), kv_str("then", "it is stopped first"));
+    log_event(LOG_WARN, "postgres_left_behind", kv_int("pid", old),
+              kv_str("then", "it is stopped first"));
     enter(embedded, EMBEDDED_STOPPING_OLD);
     kill(old, SIGINT);
     look_again(embedded, POLL_MS);
@@ -342,8 +364,8 @@ static void on_timer(void *context)
 
 static void on_stop_timer(void *context);
 
-enum status embedded_new(struct loop *loop, const struct embedded_params *params, embedded_fn *fn, void *context,
-                         struct embedded **ret_embedded, struct error *reterr)
+enum status embedded_new(struct loop *loop, const struct embedded_params *params, embedded_fn *fn,
+                         void *context, struct embedded **ret_embedded, struct error *reterr)
 {
     AUTO(embedded_free) struct embedded *embedded = xcalloc(1, sizeof *embedded);
     embedded->loop = loop;

@@ -1,5 +1,5 @@
-/* The server's disk is full: events wait in the spool, the rest is refused with a reason, and once there is room
- * everything is there once. Needs the right to mount a small file system of its own.
+/* The server's disk is full: events wait in the spool, the rest is refused with a reason, and once
+ * there is room everything is there once. Needs the right to mount a small file system of its own.
  */
 #include "tests/harness/temp_postgres.h"
 #include "tests/harness/test.h"
@@ -99,7 +99,8 @@ TEST(a_full_disk_of_the_server_loses_nothing)
     writing.is_over = true;
     CU_ASSERT_TRUE(run_until(temp.loop, is_caught_up, &writing, 60));
     CU_ASSERT_EQUAL(writing.failed, 0);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"), writing.next_event - 1);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"),
+                    writing.next_event - 1);
     struct store_status status = store_status(at.store);
     CU_ASSERT_EQUAL(status.drained_records, status.spooled_records);
     CU_ASSERT_EQUAL(status.committed_records, writing.next_event - 1);

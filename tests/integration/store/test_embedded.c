@@ -1,4 +1,5 @@
-/* The private server: never two on one directory, back after any kind of death, down in bounded time. */
+/* The private server: never two on one directory, back after any kind of death, down in bounded
+ * time. */
 #include "controller/store/embedded/cluster.h"
 #include "controller/sys/clock.h"
 #include "tests/harness/temp_postgres.h"
@@ -75,7 +76,8 @@ TEST(it_stops_in_bounded_time_and_lets_go)
     CU_ASSERT_NOT_EQUAL(kill(pid, 0), 0);
 }
 
-/* A daemon as a process of its own: tells through the pipe when its server is ready, then goes on for ever. */
+/* A daemon as a process of its own: tells through the pipe when its server is ready, then goes on
+ * for ever. */
 static pid_t start_daemon(const char *dir)
 {
     int ends[2];
@@ -151,7 +153,8 @@ TEST(a_server_that_was_left_behind_is_stopped_first)
 
     temp = (struct temp_postgres){.loop = loop_new(), .dir = xstrdup(dir)};
     struct embedded_params params = {.data_dir = dir, .is_durable = true};
-    CU_ASSERT_EQUAL_FATAL(embedded_new(temp.loop, &params, on_told, &temp, &temp.embedded, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(embedded_new(temp.loop, &params, on_told, &temp, &temp.embedded, NULL),
+                          OK);
     run_for_ms(temp.loop, 400);
     CU_ASSERT_FALSE(temp.ready);
     kill(old.pid, SIGCONT);
@@ -245,6 +248,7 @@ TEST(what_is_missing_is_named)
 
 TESTS(T(a_second_one_on_the_directory_is_refused_by_name), T(it_keeps_to_itself),
       T(it_is_started_again_after_a_crash), T(it_stops_in_bounded_time_and_lets_go),
-      T(after_a_killed_daemon_the_next_one_starts_at_once), T(a_server_that_was_left_behind_is_stopped_first),
+      T(after_a_killed_daemon_the_next_one_starts_at_once),
+      T(a_server_that_was_left_behind_is_stopped_first),
       T(an_initdb_that_was_interrupted_is_begun_anew), T(a_deep_directory_gets_a_short_socket),
       T(data_of_another_major_version_is_named), T(what_is_missing_is_named))

@@ -67,7 +67,8 @@ TEST(who_lost_the_lease_is_refused_and_does_not_act)
     add_event(&events, 5);
     CU_ASSERT_EQUAL(temp_submit(&second, events.bytes, STORE_MAY_SPOOL), OK);
 
-    CU_ASSERT_TRUE(temp_store_wait(&second, STORE_UP, 10)); /* the intruder is silent: its lease runs out */
+    CU_ASSERT_TRUE(
+        temp_store_wait(&second, STORE_UP, 10)); /* the intruder is silent: its lease runs out */
     CU_ASSERT_EQUAL(store_status(second.store).epoch, 5);
     CU_ASSERT_EQUAL(temp_submit(&second, batch.bytes, 0), OK);
     CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"), 1);
@@ -85,6 +86,8 @@ TEST(two_stores_on_one_directory_are_refused_by_name)
 }
 
 TESTS(T(a_second_daemon_waits_and_names_the_holder), T(it_reads_but_does_not_write_while_it_waits),
-      T(a_renewed_lease_outlives_its_length), T(a_lease_given_back_is_taken_at_once_under_a_new_epoch),
+      T(a_renewed_lease_outlives_its_length),
+      T(a_lease_given_back_is_taken_at_once_under_a_new_epoch),
       T(a_daemon_that_comes_back_to_its_directory_waits_for_nobody),
-      T(who_lost_the_lease_is_refused_and_does_not_act), T(two_stores_on_one_directory_are_refused_by_name))
+      T(who_lost_the_lease_is_refused_and_does_not_act),
+      T(two_stores_on_one_directory_are_refused_by_name))

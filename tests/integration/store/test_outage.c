@@ -19,7 +19,7 @@ struct load {
     int64_t next_event;
     int64_t spool_waiting;
     int64_t spool_failed;
-    int64_t next_entry;          /* timeline entry that is being written */
+    int64_t next_entry; /* timeline entry that is being written */
     bool is_writing;
     bool is_over;
     int64_t failures;
@@ -73,8 +73,8 @@ static void on_load(void *context)
 static bool is_quiet(void *context)
 {
     const struct load *load = context;
-    return load->spool_waiting == 0 && !load->is_writing && store_status(at.store).spooled_bytes == 0 &&
-           store_status(at.store).state == STORE_UP;
+    return load->spool_waiting == 0 && !load->is_writing &&
+           store_status(at.store).spooled_bytes == 0 && store_status(at.store).state == STORE_UP;
 }
 
 TEST(nothing_is_lost_and_nothing_is_there_twice_when_the_server_is_killed)
@@ -99,17 +99,20 @@ TEST(nothing_is_lost_and_nothing_is_there_twice_when_the_server_is_killed)
 
     struct store_status status = store_status(at.store);
     printf("\n  %lld events, %lld of them by the spool, %lld entries, %lld restarts ... ",
-           (long long)load.next_event - 1, (long long)status.spooled_records, (long long)load.next_entry - 1,
-           (long long)embedded_restarts(temp.embedded));
+           (long long)load.next_event - 1, (long long)status.spooled_records,
+           (long long)load.next_entry - 1, (long long)embedded_restarts(temp.embedded));
     CU_ASSERT_EQUAL(load.spool_failed, 0);
     CU_ASSERT_TRUE(status.spooled_records > 0);
     CU_ASSERT_EQUAL(status.drained_records, status.spooled_records);
     CU_ASSERT_EQUAL(status.lost_records, 0);
     CU_ASSERT_EQUAL(embedded_restarts(temp.embedded), KILLS);
     CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"), load.next_event - 1);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(DISTINCT key) FROM broom.event"), load.next_event - 1);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.timeline"), load.next_entry - 1);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT max(seq) FROM broom.timeline"), load.next_entry - 1);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(DISTINCT key) FROM broom.event"),
+                    load.next_event - 1);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.timeline"),
+                    load.next_entry - 1);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT max(seq) FROM broom.timeline"),
+                    load.next_entry - 1);
 }
 
 TEST(the_epoch_stays_the_same_over_an_outage)
@@ -143,4 +146,5 @@ TEST(what_was_spooled_survives_a_restart_of_the_daemon)
 }
 
 TESTS(T(nothing_is_lost_and_nothing_is_there_twice_when_the_server_is_killed),
-      T(the_epoch_stays_the_same_over_an_outage), T(what_was_spooled_survives_a_restart_of_the_daemon))
+      T(the_epoch_stays_the_same_over_an_outage),
+      T(what_was_spooled_survives_a_restart_of_the_daemon))

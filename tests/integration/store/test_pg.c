@@ -95,7 +95,8 @@ TEST(values_come_back_and_errors_have_their_class)
     CU_ASSERT_STRING_EQUAL(got.sqlstate, "22012");
     got = ask(&client, "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = 'P0V01'; END $$", NULL, 0);
     CU_ASSERT_EQUAL(got.status, ERR_CONFLICT);
-    got = ask(&client, "DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$", NULL, 0);
+    got = ask(&client, "DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$", NULL,
+              0);
     CU_ASSERT_EQUAL(got.status, ERR_UNREACHABLE);
     got = ask(&client, "SELECT length($1)", "", 0);
     CU_ASSERT_STRING_EQUAL(got.value, "0");
@@ -111,7 +112,8 @@ TEST(megabytes_go_out_and_come_back)
     CU_ASSERT_TRUE_FATAL(run_until(temp.loop, is_up, &client, 10));
     for (int i = 0; i < 1000000; i++)
         text_add(&big, "0123456789abcdef");
-    struct got got = ask(&client, "SELECT md5($1) = md5(repeat('0123456789abcdef', 1000000))", big.bytes, 0);
+    struct got got = ask(&client, "SELECT md5($1) = md5(repeat('0123456789abcdef', 1000000))",
+                         big.bytes, 0);
     CU_ASSERT_STRING_EQUAL(got.value, "t");
     got = ask(&client, "SELECT repeat('0123456789abcdef', 1000000) || $1", "", 0);
     CU_ASSERT_EQUAL(got.status, OK);
@@ -187,7 +189,9 @@ TEST(a_dead_host_and_a_silent_one_do_not_keep_the_living_one_out)
     struct client client;
     AUTO_TEXT conninfo = {0};
     int fd = silent_host(&port);
-    text_addf(&conninfo, "postgresql://postgres@/postgres?host=localhost,127.0.0.1,%s/postgres/socket&port=%u,1,5432",
+    text_addf(&conninfo,
+              "postgresql://postgres@/postgres?host=localhost,127.0.0.1,%s/postgres/"
+              "socket&port=%u,1,5432",
               temp.dir, (unsigned)port);
     open_client(&client, conninfo.bytes);
     CU_ASSERT_TRUE(run_until(temp.loop, is_up, &client, 30));
@@ -200,7 +204,8 @@ TEST(a_dead_host_and_a_silent_one_do_not_keep_the_living_one_out)
 TEST(a_server_that_only_reads_is_passed_over)
 {
     struct client client;
-    AUTO_FREE char *set = temp_sql(&temp, "ALTER DATABASE postgres SET default_transaction_read_only = on");
+    AUTO_FREE char *set = temp_sql(
+        &temp, "ALTER DATABASE postgres SET default_transaction_read_only = on");
     open_client(&client, embedded_conninfo(temp.embedded));
     CU_ASSERT_TRUE(run_until(temp.loop, has_failed, &client, 10));
     CU_ASSERT_EQUAL(client.ups, 0);
@@ -214,4 +219,5 @@ TESTS(T(values_come_back_and_errors_have_their_class), T(megabytes_go_out_and_co
       T(while_away_statements_are_answered_later_as_unreachable),
       T(a_connection_string_that_cannot_be_read_is_told),
       T(an_unknown_host_name_is_named_and_does_not_hold_up_the_loop),
-      T(a_dead_host_and_a_silent_one_do_not_keep_the_living_one_out), T(a_server_that_only_reads_is_passed_over))
+      T(a_dead_host_and_a_silent_one_do_not_keep_the_living_one_out),
+      T(a_server_that_only_reads_is_passed_over))

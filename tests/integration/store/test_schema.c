@@ -1,4 +1,5 @@
-/* The schema: its words are the program's, its rights are narrow, its versions are guarded, old partitions go. */
+/* The schema: its words are the program's, its rights are narrow, its versions are guarded, old
+ * partitions go. */
 #include "detectors/verdict.h"
 #include "remediation/incident.h"
 #include "tests/harness/temp_postgres.h"
@@ -30,7 +31,8 @@ static void check_words(const char *domain, name_fn *name, int count)
     AUTO_TEXT list = {0}, sql = {0};
     for (int i = 0; i < count; i++)
         text_addf(&list, "%s'%s'", i > 0 ? "," : "", name(i));
-    text_addf(&sql, "SELECT string_agg(w, ' ' ORDER BY w COLLATE \"C\") FROM unnest(ARRAY[%s]) w", list.bytes);
+    text_addf(&sql, "SELECT string_agg(w, ' ' ORDER BY w COLLATE \"C\") FROM unnest(ARRAY[%s]) w",
+              list.bytes);
     AUTO_FREE char *ours = temp_sql(&temp, sql.bytes);
     AUTO_FREE char *theirs = words_of_domain(domain);
     CU_ASSERT_STRING_EQUAL(theirs, ours);
@@ -130,7 +132,8 @@ TEST(durations_are_derived_and_unknown_ones_are_null)
     AUTO_TEXT batch = {0};
     add_incident(&batch, 1, 1, "open", "suspected");
     CU_ASSERT_EQUAL(temp_submit(&at, batch.bytes, 0), OK);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT time_to_detect_s::integer FROM broom_api.incidents"), 30);
+    CU_ASSERT_EQUAL(
+        temp_sql_int(&temp, "SELECT time_to_detect_s::integer FROM broom_api.incidents"), 30);
     AUTO_FREE char *decide = temp_sql(&temp, "SELECT time_to_decide_s FROM broom_api.incidents");
     CU_ASSERT_STRING_EQUAL(decide, "");
 }
@@ -152,8 +155,9 @@ static void reopen_refused(const char *word)
 
 TEST(a_newer_schema_is_refused_and_told)
 {
-    AUTO_FREE char *made =
-        temp_sql(&temp, "INSERT INTO broom.schema_version (version, name, checksum) VALUES (999, 'future', 'x')");
+    AUTO_FREE char *made = temp_sql(
+        &temp,
+        "INSERT INTO broom.schema_version (version, name, checksum) VALUES (999, 'future', 'x')");
     CU_ASSERT_STRING_EQUAL(made, "");
     reopen_refused("999");
     AUTO_FREE char *gone = temp_sql(&temp, "DELETE FROM broom.schema_version WHERE version = 999");
@@ -163,14 +167,17 @@ TEST(a_newer_schema_is_refused_and_told)
 
 TEST(an_edited_migration_is_refused_and_told)
 {
-    AUTO_FREE char *edited = temp_sql(&temp, "UPDATE broom.schema_version SET checksum = 'x' WHERE version = 2");
+    AUTO_FREE char *edited = temp_sql(
+        &temp, "UPDATE broom.schema_version SET checksum = 'x' WHERE version = 2");
     CU_ASSERT_STRING_EQUAL(edited, "");
     reopen_refused("002_partitions");
     temp_store_stop(&at);
     temp_postgres_stop(&temp);
 }
 
-TESTS(T(the_words_of_the_schema_are_the_names_in_c), T(the_roles_can_do_what_they_must_and_nothing_else),
-      T(old_partitions_go_unless_an_incident_needs_them), T(a_person_on_the_machine_logs_in_as_the_reader),
-      T(durations_are_derived_and_unknown_ones_are_null),
-      T(a_newer_schema_is_refused_and_told), T(an_edited_migration_is_refused_and_told))
+TESTS(T(the_words_of_the_schema_are_the_names_in_c),
+      T(the_roles_can_do_what_they_must_and_nothing_else),
+      T(old_partitions_go_unless_an_incident_needs_them),
+      T(a_person_on_the_machine_logs_in_as_the_reader),
+      T(durations_are_derived_and_unknown_ones_are_null), T(a_newer_schema_is_refused_and_told),
+      T(an_edited_migration_is_refused_and_told))

@@ -68,7 +68,8 @@ TEST(several_versions_in_one_batch_leave_the_last)
     add_incident(&batch, 2, 3, "closed", "cancelled");
     CU_ASSERT_EQUAL(temp_submit(&at, batch.bytes, 0), OK);
     CU_ASSERT_EQUAL(temp_submit(&at, batch.bytes, 0), OK);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT version FROM broom.incident WHERE ref = 'INC-2'"), 3);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT version FROM broom.incident WHERE ref = 'INC-2'"),
+                    3);
 }
 
 TEST(a_second_intent_of_one_operation_is_refused)
@@ -96,10 +97,12 @@ TEST(an_unknown_outcome_is_followed_by_one_final_one)
 
 TEST(text_that_jsonb_cannot_hold_is_kept_readable)
 {
-    const char *odd = "{\"type\":\"event\",\"key\":\"odd\",\"time_ns\":1780000320000000000,\"kind\":\"xid\","
-                      "\"message\":\"a\\u0000b\\ud800c\xff\"}\n";
+    const char *odd =
+        "{\"type\":\"event\",\"key\":\"odd\",\"time_ns\":1780000320000000000,\"kind\":\"xid\","
+        "\"message\":\"a\\u0000b\\ud800c\xff\"}\n";
     CU_ASSERT_EQUAL(temp_submit(&at, odd, STORE_MAY_SPOOL), OK);
-    AUTO_FREE char *message = temp_sql(&temp, "SELECT message FROM broom_api.events WHERE message IS NOT NULL");
+    AUTO_FREE char *message = temp_sql(
+        &temp, "SELECT message FROM broom_api.events WHERE message IS NOT NULL");
     CU_ASSERT_STRING_EQUAL(message, "a\xEF\xBF\xBD"
                                     "b\xEF\xBF\xBD"
                                     "c\xEF\xBF\xBD");
@@ -110,10 +113,12 @@ TEST(a_record_that_can_never_be_taken_costs_only_itself)
     AUTO_TEXT batch = {0};
     for (int64_t i = 100; i < 107; i++)
         add_event(&batch, i);
-    text_add(&batch, "{\"type\":\"verdict\",\"key\":\"v\",\"time_ns\":1780000320000000000,\"job\":\"j\",\"verdict\":"
+    text_add(&batch, "{\"type\":\"verdict\",\"key\":\"v\",\"time_ns\":1780000320000000000,\"job\":"
+                     "\"j\",\"verdict\":"
                      "{\"kind\":\"tired\",\"scope\":\"rank\",\"cause\":\"gpu\"}}\n");
     CU_ASSERT_EQUAL(temp_submit(&at, batch.bytes, STORE_MAY_SPOOL), OK);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event WHERE key ~ 'event/10'"), 7);
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event WHERE key ~ 'event/10'"),
+                    7);
     CU_ASSERT_EQUAL(store_status(at.store).rejected_records, 1);
     AUTO_TEXT path = {0};
     text_addf(&path, "%s/rejected.jsonl", at.dir);
@@ -124,11 +129,13 @@ TEST(a_record_that_can_never_be_taken_costs_only_itself)
 
 TEST(numbers_beyond_a_real_are_kept_as_infinite_and_gaps_as_null)
 {
-    const char *rollup = "{\"type\":\"rollup\",\"key\":\"r\",\"time_ns\":1780000320000000000,\"job\":\"j\",\"metric\":"
-                         "\"step_ms\",\"minute_ns\":1780000320000000000,\"ranks\":4,\"values\":[1.5,null,1e308,1e-308]}\n";
+    const char *rollup = "{\"type\":\"rollup\",\"key\":\"r\",\"time_ns\":1780000320000000000,"
+                         "\"job\":\"j\",\"metric\":"
+                         "\"step_ms\",\"minute_ns\":1780000320000000000,\"ranks\":4,\"values\":[1."
+                         "5,null,1e308,1e-308]}\n";
     CU_ASSERT_EQUAL(temp_submit(&at, rollup, STORE_MAY_SPOOL), OK);
-    AUTO_FREE char *values =
-        temp_sql(&temp, "SELECT string_agg(coalesce(value::text, 'gap'), ' ' ORDER BY rank) FROM broom_api.rollups");
+    AUTO_FREE char *values = temp_sql(&temp, "SELECT string_agg(coalesce(value::text, 'gap'), ' ' "
+                                             "ORDER BY rank) FROM broom_api.rollups");
     CU_ASSERT_STRING_EQUAL(values, "1.5 gap Infinity 0");
 }
 
@@ -145,7 +152,8 @@ TEST(reads_give_one_json_value_each)
     const struct json *record = parse(incident, &one);
     CU_ASSERT_EQUAL(json_size(json_get(record, "timeline")), 1);
     const struct json *action = json_first(json_get(record, "actions"));
-    CU_ASSERT_STRING_EQUAL(json_get_string(json_get(action, "outcome"), "outcome", ""), "succeeded");
+    CU_ASSERT_STRING_EQUAL(json_get_string(json_get(action, "outcome"), "outcome", ""),
+                           "succeeded");
 
     AUTO_FREE char *nothing = temp_query(&at, STORE_INCIDENT, "INC-99");
     CU_ASSERT_STRING_EQUAL(nothing, "null");
@@ -153,11 +161,15 @@ TEST(reads_give_one_json_value_each)
 
 TEST(an_export_holds_the_raw_window_as_it_came)
 {
-    const char *window = "{\"type\":\"raw_window\",\"key\":\"w\",\"time_ns\":1780000320000000000,\"incident\":\"INC-1\","
-                         "\"job\":\"default/llm\",\"metric\":\"compute_ms\",\"encoding\":\"zstd-columns\","
-                         "\"data\":\"AAECAwQFBgcICQ==\"}\n"
-                         "{\"type\":\"job\",\"key\":\"job/1\",\"time_ns\":1780000320000000000,\"job\":\"default/llm\","
-                         "\"attempt\":1,\"document\":{\"world_size\":1,\"ranks\":[{\"rank\":0,\"node\":\"gb-1\"}]}}\n";
+    const char *window =
+        "{\"type\":\"raw_window\",\"key\":\"w\",\"time_ns\":1780000320000000000,\"incident\":\"INC-"
+        "1\","
+        "\"job\":\"default/llm\",\"metric\":\"compute_ms\",\"encoding\":\"zstd-columns\","
+        "\"data\":\"AAECAwQFBgcICQ==\"}\n"
+        "{\"type\":\"job\",\"key\":\"job/1\",\"time_ns\":1780000320000000000,\"job\":\"default/"
+        "llm\","
+        "\"attempt\":1,\"document\":{\"world_size\":1,\"ranks\":[{\"rank\":0,\"node\":\"gb-1\"}]}}"
+        "\n";
     AUTO(json_free) struct json *root = NULL;
     CU_ASSERT_EQUAL(temp_submit(&at, window, STORE_MAY_SPOOL), OK);
     AUTO_FREE char *text = temp_query(&at, STORE_EXPORT, "INC-1");
@@ -171,10 +183,11 @@ TEST(an_export_holds_the_raw_window_as_it_came)
 
 TEST(restore_gives_what_goes_on_and_the_next_number)
 {
-    const char *control = "{\"type\":\"control\",\"key\":\"c\",\"time_ns\":1780000320000000000,\"what\":\"pause\","
-                          "\"actor\":\"alice\",\"text\":\"maintenance\"}\n"
-                          "{\"type\":\"spare\",\"key\":\"s\",\"time_ns\":1780000320000000000,\"node\":\"sp-1\","
-                          "\"state\":\"promised\",\"job\":\"default/llm\",\"incident\":\"INC-1\"}\n";
+    const char *control =
+        "{\"type\":\"control\",\"key\":\"c\",\"time_ns\":1780000320000000000,\"what\":\"pause\","
+        "\"actor\":\"alice\",\"text\":\"maintenance\"}\n"
+        "{\"type\":\"spare\",\"key\":\"s\",\"time_ns\":1780000320000000000,\"node\":\"sp-1\","
+        "\"state\":\"promised\",\"job\":\"default/llm\",\"incident\":\"INC-1\"}\n";
     AUTO(json_free) struct json *root = NULL;
     CU_ASSERT_EQUAL(temp_submit(&at, control, 0), OK);
     AUTO_FREE char *text = temp_query(&at, STORE_RESTORE, "1790000000000000000");
@@ -184,20 +197,28 @@ TEST(restore_gives_what_goes_on_and_the_next_number)
     CU_ASSERT_TRUE(json_get_bool(state, "paused", false));
     CU_ASSERT_STRING_EQUAL(json_get_string(state, "paused_by", ""), "alice");
     CU_ASSERT_FALSE(json_get_bool(state, "breaker_open", true));
-    CU_ASSERT_STRING_EQUAL(json_get_string(json_first(json_get(state, "spares")), "node", ""), "sp-1");
+    CU_ASSERT_STRING_EQUAL(json_get_string(json_first(json_get(state, "spares")), "node", ""),
+                           "sp-1");
 }
 
 TEST(a_stopped_store_leaves_no_lease_behind)
 {
     temp_store_stop(&at);
-    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.lease WHERE expires_at > clock_timestamp()"), 0);
+    CU_ASSERT_EQUAL(
+        temp_sql_int(&temp,
+                     "SELECT count(*) FROM broom.lease WHERE expires_at > clock_timestamp()"),
+        0);
     temp_postgres_stop(&temp);
 }
 
-TESTS(T(a_fresh_server_is_migrated_and_the_lease_taken), T(a_batch_is_whole_or_nothing_and_may_come_twice),
-      T(a_version_that_does_not_follow_is_a_conflict), T(several_versions_in_one_batch_leave_the_last),
-      T(a_second_intent_of_one_operation_is_refused), T(an_unknown_outcome_is_followed_by_one_final_one),
-      T(text_that_jsonb_cannot_hold_is_kept_readable), T(a_record_that_can_never_be_taken_costs_only_itself),
-      T(numbers_beyond_a_real_are_kept_as_infinite_and_gaps_as_null), T(reads_give_one_json_value_each),
-      T(an_export_holds_the_raw_window_as_it_came), T(restore_gives_what_goes_on_and_the_next_number),
-      T(a_stopped_store_leaves_no_lease_behind))
+TESTS(T(a_fresh_server_is_migrated_and_the_lease_taken),
+      T(a_batch_is_whole_or_nothing_and_may_come_twice),
+      T(a_version_that_does_not_follow_is_a_conflict),
+      T(several_versions_in_one_batch_leave_the_last),
+      T(a_second_intent_of_one_operation_is_refused),
+      T(an_unknown_outcome_is_followed_by_one_final_one),
+      T(text_that_jsonb_cannot_hold_is_kept_readable),
+      T(a_record_that_can_never_be_taken_costs_only_itself),
+      T(numbers_beyond_a_real_are_kept_as_infinite_and_gaps_as_null),
+      T(reads_give_one_json_value_each), T(an_export_holds_the_raw_window_as_it_came),
+      T(restore_gives_what_goes_on_and_the_next_number), T(a_stopped_store_leaves_no_lease_behind))

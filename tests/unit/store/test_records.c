@@ -1,6 +1,6 @@
 /* Cleaning and splitting of batches. */
-#include "controller/store/records.h"
 #include "controller/base/json.h"
+#include "controller/store/records.h"
 #include "tests/harness/test.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static void check(const char *from, const char *to, int64_t count)
 
 TEST(good_lines_stay_as_they_are)
 {
-    check("{\"a\":1}\n{\"b\":\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\xB4\"}\n", "{\"a\":1}\n{\"b\":\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\xB4\"}\n", 2);
+    check("{\"a\":1}\n{\"b\":\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\xB4\"}\n",
+          "{\"a\":1}\n{\"b\":\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\xB4\"}\n", 2);
     check("", "", 0);
     check("\n\n{}", "{}\n", 1);
     check("{\"a\":\"\\\\u0000\\n\\\"\"}\n", "{\"a\":\"\\\\u0000\\n\\\"\"}\n", 1);
@@ -29,8 +30,9 @@ TEST(what_jsonb_refuses_becomes_the_replacement_character)
     check("\"\\uD800\\uD800\"", "\"\\ufffd\\ufffd\"\n", 1);
     check("\"\xff\"", "\"\xEF\xBF\xBD\"\n", 1);
     check("\"\xC3", "\"\xEF\xBF\xBD\n", 1);
-    check("\"\xED\xA0\x80\"", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"\n", 1); /* a surrogate in UTF-8 */
-    check("\"\xC0\xAF\"", "\"\xEF\xBF\xBD\xEF\xBF\xBD\"\n", 1);                 /* an overlong slash */
+    check("\"\xED\xA0\x80\"", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"\n",
+          1);                                                   /* a surrogate in UTF-8 */
+    check("\"\xC0\xAF\"", "\"\xEF\xBF\xBD\xEF\xBF\xBD\"\n", 1); /* an overlong slash */
     check("\"\\", "\"\\\n", 1);
     check("\"\\u12", "\"\\u12\n", 1);
 }
@@ -44,7 +46,8 @@ TEST(any_bytes_come_out_as_utf8_lines)
         size_t length = test_random(&random) % sizeof bytes;
         for (size_t i = 0; i < length; i++) {
             uint64_t draw = test_random(&random);
-            bytes[i] = (char)(draw % 3 == 0 ? "\\u0dD8cC\n\""[draw / 3 % 10] : (int)(draw >> 8 & 0xFF));
+            bytes[i] = (char)(draw % 3 == 0 ? "\\u0dD8cC\n\""[draw / 3 % 10]
+                                            : (int)(draw >> 8 & 0xFF));
         }
         int64_t count = records_clean((struct view){bytes, length}, &once);
         CU_ASSERT_EQUAL(records_clean((struct view){once.bytes, once.length}, &twice), count);

@@ -1,4 +1,5 @@
-/* The spool: what was answered OK is there after a crash, in order; what is damaged costs only itself. */
+/* The spool: what was answered OK is there after a crash, in order; what is damaged costs only
+ * itself. */
 #include "controller/store/spool.h"
 
 #include "controller/store/dir_lock.h"
@@ -195,7 +196,8 @@ TEST(a_rejected_record_is_kept_with_its_reason)
     spool_reject(spool, view_of("{\"n\":1}"), "no such \"word\"");
     snprintf(path, sizeof path, "%s/rejected.jsonl", directory);
     AUTO_FREE char *text = test_read_file(path);
-    CU_ASSERT_STRING_EQUAL(text, "{\"reason\":\"no such \\\"word\\\"\",\"record\":\"{\\\"n\\\":1}\"}\n");
+    CU_ASSERT_STRING_EQUAL(text,
+                           "{\"reason\":\"no such \\\"word\\\"\",\"record\":\"{\\\"n\\\":1}\"}\n");
     spool_free(spool);
     remove_directory();
 }
