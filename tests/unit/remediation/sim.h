@@ -57,6 +57,9 @@ struct sim {
 
     bool swallow_restart; /* accepted and never done */
     bool world_known, answers_unknown, loses_restart;
+    enum verb bad_verb; /* the next bad_count starts of it end so, and do nothing */
+    enum outcome bad_outcome;
+    int bad_count;
     struct remediation_guards guards;
     struct sim_op ops[SIM_OPS_MAX];
     int op_count;
@@ -348,6 +351,12 @@ static SIM_UNUSED bool sim_start(struct sim *sim, const struct action *action)
     if (!remediation_may_start(sim->core, action->operation_id)) {
         struct action_result cancelled = {.outcome = OUTCOME_CANCELLED, .reason = "taken back"};
         remediation_outcome(sim->core, action->operation_id, &cancelled, sim->now_ns);
+        return true;
+    }
+    if (sim->bad_count > 0 && action->verb == sim->bad_verb) {
+        struct action_result bad = {.outcome = sim->bad_outcome, .reason = "by the test"};
+        sim->bad_count--;
+        remediation_outcome(sim->core, action->operation_id, &bad, sim->now_ns);
         return true;
     }
     struct sim_op *op = sim_op(sim, action->operation_id);

@@ -233,6 +233,43 @@ TEST(the_diagram_equals_the_golden_file_and_the_one_in_the_readme)
     CU_ASSERT_PTR_NOT_NULL(strstr(readme, diagram.bytes));
 }
 
+/* The first set of facts under which the table answers with this rule in this phase, or none. */
+static bool facts_for(const struct fsm_rule *rule, enum phase phase, uint32_t *ret_facts)
+{
+    for (uint32_t facts = 0; facts < FACT_SETS; facts++)
+        if (fsm_find(phase, rule->on, facts) == rule) {
+            *ret_facts = facts;
+            return true;
+        }
+    return false;
+}
+
+TEST(every_rule_is_found_in_each_of_its_phases_and_applies_as_written)
+{
+    for (size_t i = 0; i < fsm_rule_count; i++)
+        for (int phase = 0; phase < PHASE_COUNT; phase++) {
+            const struct fsm_rule *rule = &fsm_rules[i];
+            uint32_t facts = 0;
+            if (!(rule->from >> phase & 1u))
+                continue;
+            CU_ASSERT_TRUE(facts_for(rule, (enum phase)phase, &facts));
+            AUTO(incident_free) struct incident *incident = incident_new(1);
+            fsm_restore(incident, (enum phase)phase, INCIDENT_OPEN);
+            struct transition transition = fsm_apply(incident, rule, facts, 77, 5);
+            unsigned to = rule->to == FSM_STAY ? (unsigned)phase : rule->to;
+            CU_ASSERT_EQUAL(incident->phase, (enum phase)to);
+            CU_ASSERT_EQUAL(transition.from, (enum phase)phase);
+            CU_ASSERT_EQUAL(transition.facts, facts);
+            if (rule->status != FSM_KEEP_STATUS)
+                CU_ASSERT_EQUAL(incident->status, (enum incident_status)rule->status);
+            if (transition.moved && rule->timer != TIMER_KEEP)
+                CU_ASSERT_EQUAL(incident->deadline_ns, 77);
+            CU_ASSERT_EQUAL(incident->times.closed_ns == 5, rule->status == INCIDENT_CLOSED ||
+                                                                rule->status == INCIDENT_MERGED ||
+                                                                rule->status == INCIDENT_DECLINED);
+        }
+}
+
 TEST(names_are_stable_and_parse_back)
 {
     for (int i = 0; i < PHASE_COUNT; i++) {
@@ -260,4 +297,5 @@ TESTS(T(rule_ids_are_unique_kebab_case_and_never_reused), T(no_rule_contradicts_
       T(every_command_of_the_table_has_an_executor_and_every_verb_a_command),
       T(the_dump_equals_the_golden_file),
       T(the_diagram_equals_the_golden_file_and_the_one_in_the_readme),
+      T(every_rule_is_found_in_each_of_its_phases_and_applies_as_written),
       T(names_are_stable_and_parse_back))

@@ -363,7 +363,141 @@ TEST(only_accusations_that_still_matter_are_judged_again)
     sim_done(&sim);
 }
 
-TESTS(T(a_rack_that_fails_after_one_of_its_trays_was_cordoned_takes_that_incident_over),
+static void answer_badly(struct sim *sim, enum verb verb, enum outcome outcome, int count)
+{
+    sim->bad_verb = verb;
+    sim->bad_outcome = outcome;
+    sim->bad_count = count;
+}
+
+TEST(a_restart_that_did_not_happen_is_tried_again_under_a_new_id)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 2);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    CU_ASSERT_PTR_NOT_NULL(sim_op(&sim, "INC-1/0/5/3"));
+    sim_done(&sim);
+}
+
+TEST(a_restart_that_fails_three_times_is_escalated_and_gives_its_spare_back)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 3);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
+    sim_run(&sim, 5);
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    CU_ASSERT_EQUAL(sim.releases, 1);
+    CU_ASSERT_TRUE(sim_incident(&sim, 1)->cost.gpu_hours > 0);
+    sim_done(&sim);
+}
+
+TEST(a_refused_restart_is_final)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_REFUSED, 1);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->restart_started_ns, 0);
+    sim_done(&sim);
+}
+
+TEST(a_hand_over_is_tried_again_and_its_refusal_told_to_people)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    answer_badly(&sim, VERB_HAND_OVER, OUTCOME_TRANSIENT, 1);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 600));
+    sim_run(&sim, 90);
+    CU_ASSERT_EQUAL(sim.hand_overs, 1);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_REPAIRING);
+    sim_done(&sim);
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    answer_badly(&sim, VERB_HAND_OVER, OUTCOME_REFUSED, 1);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_MITIGATED);
+    sim_done(&sim);
+}
+
+TEST(a_last_try_that_comes_up_while_holding_asks_before_the_restart)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 1, 1, 18, sim_enforce);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
+    sim.restarts_max = sim.restarts + 1;
+    struct sim_node *spare = &sim.nodes[sim.node_count++];
+    *spare = (struct sim_node){.ready = true, .spare = true};
+    text_copy(spare->name, sizeof spare->name, "n0-99");
+    text_copy(spare->rack, sizeof spare->rack, "rk-0");
+    job_intern_tray(sim.job, "n0-99", 0);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_APPROVE, "INC-1"), OK);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    sim_done(&sim);
+}
+
+TEST(a_clear_while_people_are_asked_cancels)
+{
+    struct sim sim;
+    lose_a_tray(&sim, 2, 2, 16, sim_approve);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
+    sim_clear(&sim, VERDICT_CRASH, SCOPE_TRAY, "n0-03");
+    sim_run(&sim, 10);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CANCELLED);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_CLOSED);
+    sim_done(&sim);
+}
+
+TEST(a_pause_between_cordon_and_checkpoint_holds)
+{
+    struct sim sim;
+    sim_init(&sim, 1, 1, 16, sim_enforce);
+    sim_run(&sim, 130);
+    answer_badly(&sim, VERB_REQUEST_CHECKPOINT, OUTCOME_TRANSIENT, 1);
+    sim_accuse_tray(&sim, VERDICT_FAULT, "n0-03", "events");
+    while (sim.bad_count > 0)
+        sim_tick(&sim);
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_PAUSE, NULL), OK);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 60));
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_RESUME, NULL), OK);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_EQUAL(sim.cordons, 1);
+    sim_done(&sim);
+}
+
+TEST(what_never_settles_or_never_begins_is_told_to_people)
+{
+    struct sim sim;
+    sim_init(&sim, 1, 1, 16, sim_enforce);
+    sim_run(&sim, 130);
+    sim.says_phase = "eval";
+    sim_accuse_tray(&sim, VERDICT_SLOW, "n0-03", "detector");
+    sim.now_ns += 25 * HOUR;
+    sim_run(&sim, 2);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_ESCALATED);
+    sim_done(&sim);
+    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim.guards.lease_held = false;
+    remediation_guards(sim.core, sim.guards, sim.now_ns);
+    sim_run(&sim, 60);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CONFIRMED);
+    sim.now_ns += 25 * HOUR;
+    sim_run(&sim, 2);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_ESCALATED);
+    CU_ASSERT_EQUAL(sim.op_count, 0);
+    sim_done(&sim);
+}
+
+TESTS(T(a_restart_that_did_not_happen_is_tried_again_under_a_new_id),
+      T(a_restart_that_fails_three_times_is_escalated_and_gives_its_spare_back),
+      T(a_refused_restart_is_final), T(a_hand_over_is_tried_again_and_its_refusal_told_to_people),
+      T(a_last_try_that_comes_up_while_holding_asks_before_the_restart),
+      T(a_clear_while_people_are_asked_cancels), T(a_pause_between_cordon_and_checkpoint_holds),
+      T(what_never_settles_or_never_begins_is_told_to_people),
+      T(a_rack_that_fails_after_one_of_its_trays_was_cordoned_takes_that_incident_over),
       T(a_rack_that_fails_during_a_restart_is_judged_as_a_rack_when_that_ends),
       T(one_restart_takes_along_what_another_incident_waits_for),
       T(a_job_that_a_person_moved_meanwhile_is_verified_and_not_restarted),
