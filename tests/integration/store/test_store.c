@@ -95,6 +95,88 @@ TEST(an_unknown_outcome_is_followed_by_one_final_one)
     CU_ASSERT_STRING_EQUAL(outcome, "succeeded");
 }
 
+enum { MERGED = 5 };
+
+struct answers {
+    int count;
+    enum status status[MERGED];
+};
+
+struct answer_slot {
+    struct answers *answers;
+    int index;
+};
+
+static void on_answer(void *context, enum status status, const char *reason)
+{
+    const struct answer_slot *slot = context;
+    (void)reason;
+    slot->answers->status[slot->index] = status;
+    slot->answers->count++;
+}
+
+static bool all_answered(void *context)
+{
+    const struct answers *answers = context;
+    return answers->count == MERGED;
+}
+
+TEST(batches_that_were_merged_fail_one_by_one)
+{
+    struct answers answers = {0};
+    struct answer_slot slots[MERGED];
+    for (int i = 0; i < MERGED; i++) {
+        AUTO_TEXT batch = {0};
+        slots[i] = (struct answer_slot){.answers = &answers, .index = i};
+        add_timeline(&batch, 7, i + 1, "one of five");
+        if (i == 2)
+            add_incident(&batch, 7, 9, "open", "confirmed");
+        store_submit(at.store, view_of(batch.bytes), 0, on_answer, &slots[i]);
+    }
+    CU_ASSERT_TRUE(run_until(temp.loop, all_answered, &answers, 10));
+    for (int i = 0; i < MERGED; i++)
+        CU_ASSERT_EQUAL(answers.status[i], i == 2 ? ERR_CONFLICT : OK);
+    CU_ASSERT_EQUAL(
+        temp_sql_int(&temp, "SELECT count(*) FROM broom.timeline WHERE incident = 'INC-7'"),
+        MERGED - 1);
+}
+
+static void on_blocker(void *context, bool up, const char *reason)
+{
+    struct pg **pg = context;
+    (void)reason;
+    if (up)
+        pg_query(*pg, "BEGIN; LOCK TABLE broom.event IN ACCESS EXCLUSIVE MODE", NULL, 0, 0, NULL,
+                 NULL);
+}
+
+static bool is_drained(void *context)
+{
+    (void)context;
+    struct store_status status = store_status(at.store);
+    return status.spooled_bytes == 0 && status.queued_batches == 0;
+}
+
+TEST(a_server_that_hangs_costs_disk_and_not_memory)
+{
+    struct pg *blocker = NULL;
+    int64_t before = temp_sql_int(&temp, "SELECT count(*) FROM broom.event");
+    blocker = pg_new(temp.loop, embedded_conninfo(temp.embedded), on_blocker, &blocker);
+    run_for_ms(temp.loop, 200);
+    for (int64_t i = 0; i < 40; i++) {
+        AUTO_TEXT batch = {0};
+        for (int64_t k = 0; k < 5000; k++)
+            add_event(&batch, 5000000 + i * 5000 + k);
+        store_submit(at.store, view_of(batch.bytes), STORE_MAY_SPOOL, NULL, NULL);
+    }
+    run_for_ms(temp.loop, 100);
+    CU_ASSERT_EQUAL(store_status(at.store).state, STORE_UP);
+    CU_ASSERT_TRUE(store_status(at.store).spooled_bytes > 1000000);
+    pg_free(blocker); /* its transaction ends with it */
+    CU_ASSERT_TRUE(run_until(temp.loop, is_drained, NULL, 30));
+    CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"), before + 200000);
+}
+
 TEST(text_that_jsonb_cannot_hold_is_kept_readable)
 {
     const char *odd =
@@ -217,6 +299,7 @@ TESTS(T(a_fresh_server_is_migrated_and_the_lease_taken),
       T(several_versions_in_one_batch_leave_the_last),
       T(a_second_intent_of_one_operation_is_refused),
       T(an_unknown_outcome_is_followed_by_one_final_one),
+      T(batches_that_were_merged_fail_one_by_one), T(a_server_that_hangs_costs_disk_and_not_memory),
       T(text_that_jsonb_cannot_hold_is_kept_readable),
       T(a_record_that_can_never_be_taken_costs_only_itself),
       T(numbers_beyond_a_real_are_kept_as_infinite_and_gaps_as_null),
