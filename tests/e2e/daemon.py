@@ -131,7 +131,7 @@ class Daemon:
         return self
 
     def __exit__(self, kind, *_):
-        if kind is not None:
+        if kind is not None and kind is not SystemExit:
             print('---- broomd said', self.log()[-4000:], sep='\n')
         self.close()
 
