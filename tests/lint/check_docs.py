@@ -7,8 +7,7 @@ import re
 import tree
 
 LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
-FENCE = re.compile(r'^(```|    ).*?$(?:.*?^```$)?', re.S | re.M)
-EVENT = re.compile(r'\blog_event\(\s*LOG_[A-Z]+\s*,\s*"([^"]+)"')
+EVENT = re.compile(r'\blog_event\((.*?)(?:,\s*kv_|\);)', re.S)
 OPENING = ('**How you got here.**', '**Look.**', '**Stop the robot.**')
 
 
@@ -60,8 +59,9 @@ def check_events(findings):
     for path in tree.files('.c'):
         text = tree.read(path)
         if path.startswith(('controller/', 'remediation/', 'detectors/')):
-            findings.extend(f'{path}:{tree.line_of(text, match.start())}: log event {match.group(1)} is not in runbooks/README.md'
-                            for match in EVENT.finditer(text) if f'`{match.group(1)}`' not in index)
+            findings.extend(f'{path}:{tree.line_of(text, call.start())}: log event {name} is not in runbooks/README.md'
+                            for call in EVENT.finditer(text) for name in re.findall(r'"([^"]+)"', call.group(1))
+                            if f'`{name}`' not in index)
 
 
 def main():
