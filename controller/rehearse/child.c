@@ -24,7 +24,8 @@ static void redirect(int target, const char *path, int flags)
     close(fd);
 }
 
-static _Noreturn void become(const char *const *argv, const char *out_path, const char *err_path, pid_t parent)
+static _Noreturn void become(const char *const *argv, const char *out_path, const char *err_path,
+                             pid_t parent)
 {
     union {
         const char *const *lent;
@@ -39,7 +40,8 @@ static _Noreturn void become(const char *const *argv, const char *out_path, cons
     if (getppid() != parent)
         _exit(NOT_STARTED);
     redirect(STDIN_FILENO, "/dev/null", O_RDONLY);
-    redirect(STDOUT_FILENO, out_path != NULL ? out_path : "/dev/null", O_WRONLY | O_CREAT | O_TRUNC);
+    redirect(STDOUT_FILENO, out_path != NULL ? out_path : "/dev/null",
+             O_WRONLY | O_CREAT | O_TRUNC);
     if (err_path != NULL)
         redirect(STDERR_FILENO, err_path, O_WRONLY | O_CREAT | O_TRUNC);
     execv(argv[0], words.argv);
@@ -115,7 +117,8 @@ enum status free_port(int *ret_port, struct error *reterr)
     } pointer = {.in = &address};
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool bound = fd >= 0 && bind(fd, pointer.any, length) == 0 && getsockname(fd, pointer.any, &length) == 0;
+    bool bound = fd >= 0 && bind(fd, pointer.any, length) == 0 &&
+                 getsockname(fd, pointer.any, &length) == 0;
     if (fd >= 0)
         close(fd);
     if (!bound)
@@ -128,7 +131,8 @@ enum status program_folder(char *buffer, size_t bytes, struct error *reterr)
 {
     ssize_t length = readlink("/proc/self/exe", buffer, bytes - 1);
     if (length <= 0)
-        return error_set(reterr, ERR_IO, "cannot tell where this program lies: %s", strerror(errno));
+        return error_set(reterr, ERR_IO, "cannot tell where this program lies: %s",
+                         strerror(errno));
     buffer[length] = '\0';
     char *slash = strrchr(buffer, '/');
     if (slash != NULL)

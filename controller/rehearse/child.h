@@ -1,4 +1,5 @@
-/* Processes that a rehearsal starts and must end: by pid, on every way out. A child dies with its parent.
+/* Processes that a rehearsal starts and must end: by pid, on every way out. A child dies with its
+ * parent.
  */
 #ifndef BROOM_REHEARSE_CHILD_H
 #define BROOM_REHEARSE_CHILD_H
@@ -10,15 +11,16 @@
 #include <sys/types.h>
 
 struct child {
-    pid_t pid;            /* 0: none */
-    const char *name;     /* for messages; static */
-    int code;             /* exit code once it has ended, 128 + signal when killed */
+    pid_t pid;        /* 0: none */
+    const char *name; /* for messages; static */
+    int code;         /* exit code once it has ended, 128 + signal when killed */
 };
 
-/* Starts argv[0] (a path), NULL-terminated; stdin is /dev/null, stdout goes to out_path (NULL: /dev/null),
- * stderr to err_path (NULL: ours). */
+/* Starts argv[0] (a path), NULL-terminated; stdin is /dev/null, stdout goes to out_path (NULL:
+ * /dev/null), stderr to err_path (NULL: ours). */
 MUST_CHECK enum status child_start(struct child *child, const char *name, const char *const *argv,
-                                   const char *out_path, const char *err_path, struct error *reterr);
+                                   const char *out_path, const char *err_path,
+                                   struct error *reterr);
 bool child_is_alive(struct child *child);
 /* Waits for its end; false when it is not over after limit_ms. */
 bool child_wait(struct child *child, int limit_ms);

@@ -5,7 +5,6 @@
 #include "controller/io/http_server.h"
 #include "controller/rehearse/sender.h"
 #include "controller/sys/clock.h"
-#include "controller/sys/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +20,19 @@ struct cluster_http {
     struct cluster_http_params params;
     struct http_server *server;
     struct http_client *client;
-    struct sender *sender;        /* NULL until the job has started */
+    struct sender *sender; /* NULL until the job has started */
     struct loop_timer *tick;
     FILE *stream, *log;
     struct zstd_writer *packer;
     size_t logged_bytes;
     struct text line, packed;
     int64_t lose_answers, errors;
-    enum verb hold_verb;          /* VERB_COUNT: none */
+    enum verb hold_verb; /* VERB_COUNT: none */
     int64_t lines;
 };
 
-/* --- files ---------------------------------------------------------------------------------------------- */
+/* --- files
+ * ---------------------------------------------------------------------------------------------- */
 
 static enum status open_file(const char *path, FILE **ret_file, struct error *reterr)
 {
@@ -45,14 +45,15 @@ static enum status open_file(const char *path, FILE **ret_file, struct error *re
 static void write_out(FILE *file, const void *bytes, size_t length, const char *what)
 {
     if (length > 0 && fwrite(bytes, 1, length, file) != length)
-        log_event(LOG_ERROR, "file_not_written", kv_str("file", what));
+        fprintf(stderr, "cannot write '%s'\n", what);
 }
 
 static void keep_lines(struct cluster_http *http)
 {
     if (http->stream == NULL)
         return;
-    zstd_writer_add(http->packer, (struct view){http->line.bytes, http->line.length}, &http->packed);
+    zstd_writer_add(http->packer, (struct view){http->line.bytes, http->line.length},
+                    &http->packed);
     write_out(http->stream, http->packed.bytes, http->packed.length, http->params.stream_path);
     text_clear(&http->packed);
 }
@@ -81,7 +82,8 @@ static void close_files(struct cluster_http *http)
     zstd_writer_free(http->packer);
 }
 
-/* --- time ---------------------------------------------------------------------------------------------- */
+/* --- time
+ * ---------------------------------------------------------------------------------------------- */
 
 static void on_sample(void *context, const struct sample *sample)
 {
@@ -101,14 +103,16 @@ static void tick(void *context)
     int64_t from_ns = cluster_now_ns(http->params.cluster);
     bool is_late = http->sender != NULL && now_ns - from_ns > SLICE_NS;
     if (http->sender != NULL) {
-        cluster_advance(http->params.cluster, is_late ? from_ns + SLICE_NS : now_ns, on_sample, http);
+        cluster_advance(http->params.cluster, is_late ? from_ns + SLICE_NS : now_ns, on_sample,
+                        http);
         sender_flush(http->sender);
     }
     keep_log(http);
     loop_timer_set(http->tick, is_late ? 0 : TICK_NS);
 }
 
-/* --- routes --------------------------------------------------------------------------------------------- */
+/* --- routes
+ * --------------------------------------------------------------------------------------------- */
 
 static void reply_json(struct http_request *request, const struct text *json)
 {
@@ -248,10 +252,12 @@ static void on_request(void *context, struct http_request *request)
     http_reply_error(request, 404, "there is no '%s'", path);
 }
 
-/* --- life ------------------------------------------------------------------------------------------------- */
+/* --- life
+ * -------------------------------------------------------------------------------------------------
+ */
 
-enum status cluster_http_new(const struct cluster_http_params *params, struct cluster_http **ret_http,
-                             struct error *reterr)
+enum status cluster_http_new(const struct cluster_http_params *params,
+                             struct cluster_http **ret_http, struct error *reterr)
 {
     struct http_limits limits = http_limits_default();
     AUTO(cluster_http_free) struct cluster_http *http = xcalloc(1, sizeof *http);

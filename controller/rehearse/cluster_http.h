@@ -1,14 +1,13 @@
 /* The simulated cluster behind HTTP, and its ranks as senders.
  *
  *   GET  /v1/world              the cluster as it is now (cluster_write_world)
- *   PUT  /v1/operations/ID      does {"verb","incident","job","nodes","spares","reason","params"}, once an id
- *   GET  /v1/operations/ID      {"id","state","outcome","reason"}; 404 when it was never asked for
- *   GET  /v1/job                the job document
- *   GET  /v1/log                its own log so far, JSON lines
- *   POST /v1/start              {"broomd": URL}: the job starts and its ranks send there
- *   POST /v1/trouble            {"lose_answers": n, "errors": n, "hold": VERB}: the next operations are done
- *                               but never answered; answered 500 without being done; the next one of this verb
- *                               is done but never answered
+ *   PUT  /v1/operations/ID      does {"verb","incident","job","nodes","spares","reason","params"},
+ * once an id GET  /v1/operations/ID      {"id","state","outcome","reason"}; 404 when it was never
+ * asked for GET  /v1/job                the job document GET  /v1/log                its own log so
+ * far, JSON lines POST /v1/start              {"broomd": URL}: the job starts and its ranks send
+ * there POST /v1/trouble            {"lose_answers": n, "errors": n, "hold": VERB}: the next
+ * operations are done but never answered; answered 500 without being done; the next one of this
+ * verb is done but never answered
  *
  * Time is pipeline time (sys/clock), shared with broomd by scale and origin.
  */
@@ -22,10 +21,10 @@
 struct cluster_http;
 
 struct cluster_http_params {
-    struct loop *loop;            /* lent */
-    struct cluster *cluster;      /* lent */
-    const char *stream_path;      /* all lines as sent, zstd; NULL: not kept */
-    const char *log_path;         /* the cluster's log, appended as it grows; NULL: not kept */
+    struct loop *loop;       /* lent */
+    struct cluster *cluster; /* lent */
+    const char *stream_path; /* all lines as sent, zstd; NULL: not kept */
+    const char *log_path;    /* the cluster's log, appended as it grows; NULL: not kept */
 };
 
 /* Listens on a free port of 127.0.0.1. Caller frees, before the loop and the cluster. */

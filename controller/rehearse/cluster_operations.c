@@ -1,4 +1,5 @@
-/* What may be done to the cluster: a table of verbs. Each answers with a closed outcome and a reason. */
+/* What may be done to the cluster: a table of verbs. Each answers with a closed outcome and a
+ * reason. */
 #include "controller/rehearse/cluster_inside.h"
 
 #include <assert.h>
@@ -17,10 +18,11 @@ struct order {
 typedef void carry_out_fn(struct cluster *cluster, const struct order *order,
                           struct cluster_operation *operation);
 
-static void answer(struct cluster_operation *operation, enum outcome outcome, const char *format, ...)
-    PRINTF_LIKE(3, 4);
+static void answer(struct cluster_operation *operation, enum outcome outcome, const char *format,
+                   ...) PRINTF_LIKE(3, 4);
 
-static void answer(struct cluster_operation *operation, enum outcome outcome, const char *format, ...)
+static void answer(struct cluster_operation *operation, enum outcome outcome, const char *format,
+                   ...)
 {
     va_list args;
     va_start(args, format);
@@ -39,7 +41,8 @@ static struct cluster_node *node_of(struct cluster *cluster, const struct json *
 }
 
 /* False, and the operation is refused, when a name is not a node. */
-static bool are_nodes(struct cluster *cluster, const struct json *names, struct cluster_operation *operation)
+static bool are_nodes(struct cluster *cluster, const struct json *names,
+                      struct cluster_operation *operation)
 {
     for (const struct json *name = json_first(names); name != NULL; name = json_next(name))
         if (cluster_find_node(cluster, json_string(name, "")) < 0) {
@@ -49,7 +52,8 @@ static bool are_nodes(struct cluster *cluster, const struct json *names, struct 
     return true;
 }
 
-static void cordon(struct cluster *cluster, const struct order *order, struct cluster_operation *operation)
+static void cordon(struct cluster *cluster, const struct order *order,
+                   struct cluster_operation *operation)
 {
     if (!are_nodes(cluster, order->nodes, operation))
         return;
@@ -62,7 +66,8 @@ static void cordon(struct cluster *cluster, const struct order *order, struct cl
 }
 
 /* Only the incident's own cordons come off. */
-static void uncordon(struct cluster *cluster, const struct order *order, struct cluster_operation *operation)
+static void uncordon(struct cluster *cluster, const struct order *order,
+                     struct cluster_operation *operation)
 {
     size_t others = 0;
     if (!are_nodes(cluster, order->nodes, operation))
@@ -75,7 +80,8 @@ static void uncordon(struct cluster *cluster, const struct order *order, struct 
             others++;
     }
     if (others > 0)
-        answer(operation, OUTCOME_SUPERSEDED, "%zu of the cordons were not this incident's", others);
+        answer(operation, OUTCOME_SUPERSEDED, "%zu of the cordons were not this incident's",
+               others);
     else
         answer(operation, OUTCOME_SUCCEEDED, "%zu nodes are uncordoned", json_size(order->nodes));
 }
@@ -97,7 +103,8 @@ static const char *why_not_spare(const struct cluster *cluster, const struct clu
 static bool are_spares(struct cluster *cluster, const struct order *order,
                        struct cluster_operation *operation)
 {
-    for (const struct json *name = json_first(order->spares); name != NULL; name = json_next(name)) {
+    for (const struct json *name = json_first(order->spares); name != NULL;
+         name = json_next(name)) {
         const char *why = why_not_spare(cluster, node_of(cluster, name), order->job);
         if (why != NULL) {
             answer(operation, OUTCOME_REFUSED, "node '%.100s' cannot be a spare: %s",
@@ -108,22 +115,26 @@ static bool are_spares(struct cluster *cluster, const struct order *order,
     return true;
 }
 
-static void promise(struct cluster *cluster, const struct order *order, struct cluster_operation *operation)
+static void promise(struct cluster *cluster, const struct order *order,
+                    struct cluster_operation *operation)
 {
     if (!are_nodes(cluster, order->spares, operation) || !are_spares(cluster, order, operation))
         return;
-    for (const struct json *name = json_first(order->spares); name != NULL; name = json_next(name)) {
+    for (const struct json *name = json_first(order->spares); name != NULL;
+         name = json_next(name)) {
         struct cluster_node *node = node_of(cluster, name);
         text_copy(node->promised_to, sizeof node->promised_to, order->job);
     }
     answer(operation, OUTCOME_SUCCEEDED, "%zu spares are promised", json_size(order->spares));
 }
 
-static void release(struct cluster *cluster, const struct order *order, struct cluster_operation *operation)
+static void release(struct cluster *cluster, const struct order *order,
+                    struct cluster_operation *operation)
 {
     if (!are_nodes(cluster, order->spares, operation))
         return;
-    for (const struct json *name = json_first(order->spares); name != NULL; name = json_next(name)) {
+    for (const struct json *name = json_first(order->spares); name != NULL;
+         name = json_next(name)) {
         struct cluster_node *node = node_of(cluster, name);
         if (strcmp(node->promised_to, order->job) == 0)
             node->promised_to[0] = '\0';
@@ -176,8 +187,8 @@ static void move_ranks(struct cluster *cluster, const struct order *order)
 static void restart_job(struct cluster *cluster, const struct order *order,
                         struct cluster_operation *operation)
 {
-    if (!are_nodes(cluster, order->nodes, operation) || !are_nodes(cluster, order->spares, operation) ||
-        !are_spares(cluster, order, operation))
+    if (!are_nodes(cluster, order->nodes, operation) ||
+        !are_nodes(cluster, order->spares, operation) || !are_spares(cluster, order, operation))
         return;
     if (strcmp(order->job, cluster->config.model.job) != 0) {
         answer(operation, OUTCOME_REFUSED, "there is no job '%.100s'", order->job);
@@ -209,7 +220,8 @@ static void hand_over(struct cluster *cluster, const struct order *order,
     answer(operation, OUTCOME_SUCCEEDED, "%zu nodes are handed over", json_size(order->nodes));
 }
 
-static void refuse(struct cluster *cluster, const struct order *order, struct cluster_operation *operation)
+static void refuse(struct cluster *cluster, const struct order *order,
+                   struct cluster_operation *operation)
 {
     (void)cluster;
     (void)order;
@@ -236,7 +248,8 @@ static struct cluster_operation *find(struct cluster *cluster, const char *id)
     return NULL;
 }
 
-const struct cluster_operation *cluster_find_operation(const struct cluster *cluster, const char *id)
+const struct cluster_operation *cluster_find_operation(const struct cluster *cluster,
+                                                       const char *id)
 {
     for (size_t i = 0; i < cluster->operation_count; i++)
         if (strcmp(cluster->operations[i].id, id) == 0)
@@ -244,7 +257,8 @@ const struct cluster_operation *cluster_find_operation(const struct cluster *clu
     return NULL;
 }
 
-static enum status check(const char *id, const struct json *body, enum verb *ret_verb, struct error *reterr)
+static enum status check(const char *id, const struct json *body, enum verb *ret_verb,
+                         struct error *reterr)
 {
     const char *verb = json_get_string(body, "verb", "");
     if (id[0] == '\0' || strlen(id) >= OPERATION_ID_BYTES)
@@ -274,7 +288,8 @@ enum status cluster_operate(struct cluster *cluster, const char *id, const struc
         *operation = (struct cluster_operation){.verb = verb, .started_ns = cluster->now_ns};
         text_copy(operation->id, sizeof operation->id, id);
         struct order order = {json_get(body, "nodes"), json_get(body, "spares"),
-                              json_get_string(body, "incident", ""), json_get_string(body, "job", "")};
+                              json_get_string(body, "incident", ""),
+                              json_get_string(body, "job", "")};
         VERBS[verb](cluster, &order, operation);
         cluster->waiting_checkpoint = cluster->waiting_checkpoint || operation->running;
     }
@@ -289,7 +304,8 @@ void cluster_write_operation(const struct cluster_operation *operation, struct j
     json_open_object(writer);
     json_put_string(writer, "id", operation->id);
     json_put_string(writer, "state", operation->running ? "running" : "done");
-    json_put_string(writer, "outcome", operation->running ? NULL : outcome_name(operation->outcome));
+    json_put_string(writer, "outcome",
+                    operation->running ? NULL : outcome_name(operation->outcome));
     json_put_string(writer, "reason", operation->reason);
     json_close(writer);
 }

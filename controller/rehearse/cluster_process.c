@@ -3,8 +3,8 @@
 
 #include "controller/rehearse/cluster_http.h"
 #include "controller/sys/clock.h"
-#include "controller/sys/log.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -40,15 +40,19 @@ static struct cluster *build(const struct cluster_process *process)
 static void say_counts(const struct cluster_http *http)
 {
     struct cluster_http_counts counts = cluster_http_counts(http);
-    log_event(LOG_INFO, "cluster_stopped", kv_int("lines", counts.lines), kv_int("batches", counts.batches),
-              kv_int("retries", counts.retries), kv_int("refused_batches", counts.refused_batches),
-              kv_int("dropped_bytes", counts.dropped_bytes));
+    fprintf(stderr,
+            "stopped: %" PRId64 " lines in %" PRId64 " batches, %" PRId64 " sent again, %" PRId64
+            " refused, %" PRId64 " bytes dropped\n",
+            counts.lines, counts.batches, counts.retries, counts.refused_batches,
+            counts.dropped_bytes);
 }
 
 static int run(const struct cluster_process *process, struct loop *loop, struct cluster *cluster)
 {
-    struct cluster_http_params params = {.loop = loop, .cluster = cluster,
-                                         .stream_path = process->stream_path, .log_path = process->log_path};
+    struct cluster_http_params params = {.loop = loop,
+                                         .cluster = cluster,
+                                         .stream_path = process->stream_path,
+                                         .log_path = process->log_path};
     AUTO(cluster_http_free) struct cluster_http *http = NULL;
     struct error error = {0};
     if (cluster_http_new(&params, &http, &error) != OK) {
@@ -66,7 +70,6 @@ static int run(const struct cluster_process *process, struct loop *loop, struct 
 
 int cluster_process_run(const struct cluster_process *process)
 {
-    log_init(LOG_INFO);
     clock_init(process->speed, process->origin_ns, process->origin_ns);
     AUTO(loop_free) struct loop *loop = loop_new();
     AUTO(cluster_free) struct cluster *cluster = build(process);

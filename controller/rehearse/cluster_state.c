@@ -72,14 +72,17 @@ void cluster_start(struct cluster *cluster, int64_t now_ns)
 static void tell_event(struct cluster *cluster, int32_t tray, const char *kind, model_sample_fn *fn,
                        void *context)
 {
-    struct sample sample = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE,
-                            .time_ns = cluster->now_ns, .kind = view_of(kind),
+    struct sample sample = {.measurement = MEASUREMENT_EVENT,
+                            .rank = RANK_NONE,
+                            .time_ns = cluster->now_ns,
+                            .kind = view_of(kind),
                             .host = view_of(model_tray_name(cluster->model, tray))};
     cluster_log_node(cluster, kind, tray);
     fn(context, &sample);
 }
 
-static void set_ready(struct cluster *cluster, int32_t tray, bool ready, model_sample_fn *fn, void *context)
+static void set_ready(struct cluster *cluster, int32_t tray, bool ready, model_sample_fn *fn,
+                      void *context)
 {
     struct cluster_node *node = &cluster->nodes[tray];
     if (node->ready == ready)
@@ -101,7 +104,8 @@ static void watch_nodes(struct cluster *cluster, model_sample_fn *fn, void *cont
         }
         if (node->died_ns > 0 && cluster->now_ns - node->died_ns >= cluster->config.grace_ns)
             set_ready(cluster, t, false, fn, context);
-        if (node->blip_until_ns > 0 && cluster->now_ns >= node->blip_until_ns && node->died_ns == 0) {
+        if (node->blip_until_ns > 0 && cluster->now_ns >= node->blip_until_ns &&
+            node->died_ns == 0) {
             node->blip_until_ns = 0;
             set_ready(cluster, t, true, fn, context);
         }
@@ -113,7 +117,8 @@ static void let_happen(struct cluster *cluster, model_sample_fn *fn, void *conte
     for (int32_t i = 0; i < cluster->config.happening_count; i++) {
         struct cluster_happening *happening = &cluster->config.happenings[i];
         int64_t from_ns = happening->after_fault ? cluster->first_death_ns : cluster->started_ns;
-        if (happening->after_ns < 0 || from_ns == 0 || cluster->now_ns - from_ns < happening->after_ns)
+        if (happening->after_ns < 0 || from_ns == 0 ||
+            cluster->now_ns - from_ns < happening->after_ns)
             continue;
         happening->after_ns = -1;
         struct cluster_node *node = &cluster->nodes[happening->tray];
@@ -167,7 +172,8 @@ static void watch_job(struct cluster *cluster)
         cluster_end_checkpoint(cluster, true);
     else if (cluster->waiting_checkpoint && info.phase != MODEL_STEPPING)
         cluster_end_checkpoint(cluster, false);
-    if (cluster->phase == CLUSTER_JOB_RUNNING && info.phase != MODEL_HALTED && info.ranks_alive == 0) {
+    if (cluster->phase == CLUSTER_JOB_RUNNING && info.phase != MODEL_HALTED &&
+        info.ranks_alive == 0) {
         cluster->phase = CLUSTER_JOB_FAILED;
         cluster_log_job(cluster, "job_failed", info.last_step);
     }

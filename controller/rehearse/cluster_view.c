@@ -65,7 +65,8 @@ static void write_world_job(const struct cluster *cluster, struct json_writer *w
     json_add_key(writer, "rank_nodes");
     json_open_array(writer);
     for (int32_t r = 0; r < world; r++)
-        json_add_string(writer, model_tray_name(cluster->model, model_tray_of_rank(cluster->model, r)));
+        json_add_string(writer,
+                        model_tray_name(cluster->model, model_tray_of_rank(cluster->model, r)));
     json_close(writer);
     json_close(writer);
 }
@@ -132,7 +133,8 @@ void cluster_write_job(const struct cluster *cluster, struct text *out)
     job_file_write(job, &document);
 }
 
-/* --- the log ----------------------------------------------------------------------------------------- */
+/* --- the log
+ * ----------------------------------------------------------------------------------------- */
 
 static struct json_writer open_line(struct cluster *cluster, const char *what)
 {
@@ -185,7 +187,8 @@ void cluster_log_operation(struct cluster *cluster, const struct cluster_operati
     put_copy(&writer, "incident", json_get(body, "incident"));
     put_copy(&writer, "nodes", json_get(body, "nodes"));
     put_copy(&writer, "spares", json_get(body, "spares"));
-    json_put_string(&writer, "outcome", operation->running ? NULL : outcome_name(operation->outcome));
+    json_put_string(&writer, "outcome",
+                    operation->running ? NULL : outcome_name(operation->outcome));
     json_put_string(&writer, "reason", operation->reason);
     json_put_bool(&writer, "repeated", repeated);
     close_line(cluster, &writer);

@@ -8,8 +8,23 @@
 #include <string.h>
 
 enum { EXIT_CODE_DONE = 0, EXIT_CODE_USAGE = 2 };
-enum code { CODE_POLICY = 256, CODE_SEED, CODE_SPEED, CODE_OUT, CODE_JSON, CODE_NO_DETECTION, CODE_SWALLOW,
-            CODE_CRASH, CODE_KEEP, CODE_HELP, CODE_CLUSTER, CODE_ORIGIN, CODE_PORT_FILE, CODE_STREAM, CODE_LOG };
+enum code {
+    CODE_POLICY = 256,
+    CODE_SEED,
+    CODE_SPEED,
+    CODE_OUT,
+    CODE_JSON,
+    CODE_NO_DETECTION,
+    CODE_SWALLOW,
+    CODE_CRASH,
+    CODE_KEEP,
+    CODE_HELP,
+    CODE_CLUSTER,
+    CODE_ORIGIN,
+    CODE_PORT_FILE,
+    CODE_STREAM,
+    CODE_LOG
+};
 
 static const struct option OPTIONS[] = {
     {"policy", required_argument, NULL, CODE_POLICY},
@@ -33,28 +48,37 @@ static const struct option OPTIONS[] = {
 
 static void print_help(FILE *out)
 {
-    fputs("broom rehearse: play a fault against a simulated cluster, with the real broomd, PostgreSQL, policy and\n"
+    fputs("broom rehearse: play a fault against a simulated cluster, with the real broomd, "
+          "PostgreSQL, policy and\n"
           "detectors, and check that it ends as it must.\n\n"
-          "Usage: broom rehearse SCENARIO [options]\n\nScenarios\n", out);
+          "Usage: broom rehearse SCENARIO [options]\n\nScenarios\n",
+          out);
     for (size_t i = 0; i < scenario_count(); i++)
         fprintf(out, "  %-11s %s\n", scenario_at(i)->name, scenario_at(i)->summary);
     fputs("\nOptions\n"
-          "  --policy FILE      a policy or a folder of them; default: the shipped nvl72-enforce.yaml\n"
+          "  --policy FILE      a policy or a folder of them; default: the shipped "
+          "nvl72-enforce.yaml\n"
           "  --seed N           noise and the place of the fault; default 1\n"
           "  --speed X          simulated seconds a real second; default: what suits the scenario\n"
-          "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on the stream),\n"
-          "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each incident\n"
+          "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on "
+          "the stream),\n"
+          "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each "
+          "incident\n"
           "  --json             the result as JSON on stdout; the timeline goes to stderr\n"
           "  --no-detection     broomd sees everything and judges nothing\n"
           "  --swallow-restart  the cluster accepts restarts and does nothing\n"
-          "  --crash-at VERB    kill -9 broomd when the cluster has done VERB (cordon, request_checkpoint,\n"
-          "                     promise_spare, restart_job, hand_over) but not answered, and start it again\n"
+          "  --crash-at VERB    kill -9 broomd when the cluster has done VERB (cordon, "
+          "request_checkpoint,\n"
+          "                     promise_spare, restart_job, hand_over) but not answered, and start "
+          "it again\n"
           "  --keep             leave the temporary folder with the logs of both processes\n"
-          "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do not, 2 usage,\n"
+          "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do "
+          "not, 2 usage,\n"
           "130 interrupted.\n"
           "\nExamples\n"
           "  broom rehearse rack-fault\n"
-          "  broom rehearse tray-lost --policy my-policy.yaml --out /tmp/rehearsal\n", out);
+          "  broom rehearse tray-lost --policy my-policy.yaml --out /tmp/rehearsal\n",
+          out);
 }
 
 static int usage_error(const char *what, const char *given, const char *near)

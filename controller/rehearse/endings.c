@@ -13,7 +13,7 @@ static const double PACE_WITHIN = 1.10;
 
 struct endings {
     const struct scenario *scenario;
-    struct cluster *cluster;          /* the same one, not started: for its names */
+    struct cluster *cluster; /* the same one, not started: for its names */
     struct model_fault fault;
     double healthy_ms;
 };
@@ -22,7 +22,7 @@ struct check {
     const struct endings *endings;
     const struct ending *ending;
     const struct endings_evidence *evidence;
-    const struct json *incident;      /* the one that counts, or NULL */
+    const struct json *incident; /* the one that counts, or NULL */
     struct endings_log log;
     struct text *out;
     int count;
@@ -40,7 +40,8 @@ static void disagree(struct check *check, const char *format, ...)
     check->count++;
 }
 
-/* --- what is true ----------------------------------------------------------------------------------- */
+/* --- what is true
+ * ----------------------------------------------------------------------------------- */
 
 static void ignore_sample(void *context, const struct sample *sample)
 {
@@ -120,7 +121,8 @@ static bool is_damaged(const struct endings *endings, const char *node)
         return strcmp(node, tray_name(endings, endings->fault.tray)) == 0;
     case DAMAGE_RACK:
         for (int32_t t = 0; t < model_tray_count(model); t++)
-            if (model_rack_of(model, t) == endings->fault.rack && strcmp(model_tray_name(model, t), node) == 0)
+            if (model_rack_of(model, t) == endings->fault.rack &&
+                strcmp(model_tray_name(model, t), node) == 0)
                 return true;
         return false;
     }
@@ -135,7 +137,8 @@ static int damaged_count(const struct endings *endings)
     return count;
 }
 
-/* --- incidents ---------------------------------------------------------------------------------------- */
+/* --- incidents
+ * ---------------------------------------------------------------------------------------- */
 
 static bool is_counted(const struct json *incident)
 {
@@ -152,7 +155,8 @@ static void check_incident_count(struct check *check)
 {
     int count = 0;
     AUTO_TEXT list = {0};
-    for (const struct json *i = json_first(check->evidence->incidents); i != NULL; i = json_next(i)) {
+    for (const struct json *i = json_first(check->evidence->incidents); i != NULL;
+         i = json_next(i)) {
         if (!is_counted(i))
             continue;
         count++;
@@ -164,8 +168,8 @@ static void check_incident_count(struct check *check)
                   json_get_string(i, "domain", "?"));
     }
     if (count != check->ending->incidents)
-        disagree(check, "%d incidents were expected and broomd tells of %d%s", check->ending->incidents, count,
-                 list.bytes != NULL ? list.bytes : "");
+        disagree(check, "%d incidents were expected and broomd tells of %d%s",
+                 check->ending->incidents, count, list.bytes != NULL ? list.bytes : "");
 }
 
 static void check_domain(struct check *check)
@@ -187,8 +191,8 @@ static void check_domain(struct check *check)
             expected = rank_text = text_take(&number);
         }
     if (expected != NULL && strcmp(expected, domain) != 0)
-        disagree(check, "%s is about %s %s; the fault was in %s %s", ref_of(check->incident), scope, domain,
-                 scope, expected);
+        disagree(check, "%s is about %s %s; the fault was in %s %s", ref_of(check->incident), scope,
+                 domain, scope, expected);
 }
 
 static void check_verdict(struct check *check)
@@ -218,7 +222,8 @@ static void check_nodes(struct check *check)
     const struct json *nodes = json_get(check->incident, "nodes");
     for (const struct json *node = json_first(nodes); node != NULL; node = json_next(node))
         if (!is_damaged(check->endings, json_string(node, "")))
-            disagree(check, "%s names the healthy node %s", ref_of(check->incident), json_string(node, ""));
+            disagree(check, "%s names the healthy node %s", ref_of(check->incident),
+                     json_string(node, ""));
 }
 
 static bool timeline_says(const struct json *incident, const char *word, const char *other)
@@ -242,15 +247,18 @@ static void check_status(struct check *check)
     bool handed_over = strcmp(phase, "repairing") == 0 || strcmp(phase, "validating") == 0 ||
                        strcmp(phase, "done") == 0;
     if (check->ending->restarts > 0 && (!mended || !handed_over))
-        disagree(check, "%s is %s, in phase %s%s%s; it should be mitigated", ref_of(check->incident), status,
-                 phase, waiting[0] != '\0' ? ", and waits for " : "", waiting);
+        disagree(check, "%s is %s, in phase %s%s%s; it should be mitigated",
+                 ref_of(check->incident), status, phase,
+                 waiting[0] != '\0' ? ", and waits for " : "", waiting);
     if (check->ending->observer_suspect && strcmp(status, "open") != 0)
         disagree(check, "%s is %s; it should wait for a person", ref_of(check->incident), status);
     if (check->ending->holds && !timeline_says(check->incident, "holding", "1 "))
-        disagree(check, "%s was never held for the one spare that was missing", ref_of(check->incident));
+        disagree(check, "%s was never held for the one spare that was missing",
+                 ref_of(check->incident));
 }
 
-/* --- the cluster's log ---------------------------------------------------------------------------------- */
+/* --- the cluster's log
+ * ---------------------------------------------------------------------------------- */
 
 static void check_operations(struct check *check)
 {
@@ -259,14 +267,16 @@ static void check_operations(struct check *check)
         if (logged->repeated)
             disagree(check, "operation %s was asked of the cluster twice", logged->id);
         if (check->ending->restarts == 0)
-            disagree(check, "%s was done to a cluster that should be left alone (%s)", logged->verb, logged->id);
+            disagree(check, "%s was done to a cluster that should be left alone (%s)", logged->verb,
+                     logged->id);
     }
     int restarts = endings_log_count(&check->log, "restart_job", "succeeded");
     if (restarts != check->ending->restarts)
-        disagree(check, "%d restarts were expected, the cluster accepted %d", check->ending->restarts, restarts);
+        disagree(check, "%d restarts were expected, the cluster accepted %d",
+                 check->ending->restarts, restarts);
     if (check->log.job_starts != 1 + check->ending->restarts)
-        disagree(check, "the job should have started %d times, it started %d times", 1 + check->ending->restarts,
-                 check->log.job_starts);
+        disagree(check, "the job should have started %d times, it started %d times",
+                 1 + check->ending->restarts, check->log.job_starts);
 }
 
 static void check_cordons(struct check *check)
@@ -294,31 +304,34 @@ static void check_cordons(struct check *check)
 static void check_actions(struct check *check)
 {
     const struct json *actions = json_get(json_get(check->incident, "state"), "actions");
-    for (const struct json *action = json_first(actions); action != NULL; action = json_next(action)) {
+    for (const struct json *action = json_first(actions); action != NULL;
+         action = json_next(action)) {
         const char *id = json_get_string(action, "operation_id", "");
         const char *verb = json_get_string(action, "verb", "");
         const char *outcome = json_get_string(action, "outcome", "none");
         bool outside = strcmp(verb, "notify") != 0 && strcmp(verb, "capture") != 0;
         const struct logged *logged = endings_log_find(&check->log, id);
         if (outside && logged == NULL && strcmp(outcome, "succeeded") == 0)
-            disagree(check, "%s claims %s (%s), of which the cluster knows nothing", ref_of(check->incident),
-                     verb, id);
+            disagree(check, "%s claims %s (%s), of which the cluster knows nothing",
+                     ref_of(check->incident), verb, id);
         if (logged != NULL && logged->outcome[0] != '\0' && strcmp(logged->outcome, outcome) != 0)
-            disagree(check, "%s says that %s (%s) ended %s, the cluster says %s", ref_of(check->incident), verb,
-                     id, outcome, logged->outcome);
+            disagree(check, "%s says that %s (%s) ended %s, the cluster says %s",
+                     ref_of(check->incident), verb, id, outcome, logged->outcome);
     }
     for (size_t i = 0; i < check->log.count; i++) {
         const struct logged *logged = &check->log.items[i];
         bool told = false;
-        for (const struct json *action = json_first(actions); action != NULL; action = json_next(action))
+        for (const struct json *action = json_first(actions); action != NULL;
+             action = json_next(action))
             told = told || strcmp(json_get_string(action, "operation_id", ""), logged->id) == 0;
         if (!told)
-            disagree(check, "the cluster was asked for %s (%s), of which %s says nothing", logged->verb,
-                     logged->id, ref_of(check->incident));
+            disagree(check, "the cluster was asked for %s (%s), of which %s says nothing",
+                     logged->verb, logged->id, ref_of(check->incident));
     }
 }
 
-/* --- where the job is now ---------------------------------------------------------------------------------- */
+/* --- where the job is now
+ * ---------------------------------------------------------------------------------- */
 
 static const char *rack_of(const struct check *check, const char *node)
 {
@@ -329,7 +342,8 @@ static const char *rack_of(const struct check *check, const char *node)
     return "";
 }
 
-/* Ranks that sat on damaged nodes sit on spares of the right rack; all others sit where they sat. */
+/* Ranks that sat on damaged nodes sit on spares of the right rack; all others sit where they sat.
+ */
 static void check_places(struct check *check, const struct json *job)
 {
     const struct model *model = cluster_model(check->endings->cluster);
@@ -337,7 +351,8 @@ static void check_places(struct check *check, const struct json *job)
     const char *spare_rack = NULL;
     int32_t rank = 0;
     int misplaced = 0;
-    for (const struct json *name = json_first(names); name != NULL; name = json_next(name), rank++) {
+    for (const struct json *name = json_first(names); name != NULL;
+         name = json_next(name), rank++) {
         int32_t tray = model_tray_of_rank(model, rank);
         const char *before = model_tray_name(model, tray);
         const char *rack_before = model_rack_name(model, model_rack_of(model, tray));
@@ -346,12 +361,13 @@ static void check_places(struct check *check, const struct json *job)
         bool damaged = is_damaged(check->endings, before);
         if (damaged && check->ending->to_spare_rack && spare_rack == NULL)
             spare_rack = rack_now;
-        bool right = damaged                    ? !is_damaged(check->endings, now) &&
-                                   strcmp(rack_now, spare_rack != NULL ? spare_rack : rack_before) == 0
-                     : strcmp(now, before) == 0;
+        bool right = damaged
+                         ? !is_damaged(check->endings, now) &&
+                               strcmp(rack_now, spare_rack != NULL ? spare_rack : rack_before) == 0
+                         : strcmp(now, before) == 0;
         if (!right && misplaced++ == 0)
-            disagree(check, "rank %d was on %s in %s and is on %s in %s", (int)rank, before, rack_before, now,
-                     rack_now);
+            disagree(check, "rank %d was on %s in %s and is on %s in %s", (int)rank, before,
+                     rack_before, now, rack_now);
     }
     if (misplaced > 1)
         disagree(check, "%d ranks are not where they should be", misplaced);
@@ -366,8 +382,8 @@ static void check_job(struct check *check)
     if (strcmp(phase, "running") != 0)
         disagree(check, "the job is %s", phase);
     if (check->log.job_starts > 1 && new_steps < NEW_STEPS)
-        disagree(check, "the job has made %" PRId64 " steps since its restart, %d are wanted", new_steps,
-                 (int)NEW_STEPS);
+        disagree(check, "the job has made %" PRId64 " steps since its restart, %d are wanted",
+                 new_steps, (int)NEW_STEPS);
     else if (!(ratio < PACE_WITHIN))
         disagree(check, "a step takes %.2f times as long as before the fault", ratio);
     check_places(check, job);
@@ -376,7 +392,9 @@ static void check_job(struct check *check)
 int endings_check(const struct endings *endings, const struct endings_evidence *evidence,
                   struct text *disagreements)
 {
-    struct check check = {.endings = endings, .ending = &endings->scenario->ending, .evidence = evidence,
+    struct check check = {.endings = endings,
+                          .ending = &endings->scenario->ending,
+                          .evidence = evidence,
                           .out = disagreements};
     endings_log_read(&check.log, evidence->log);
     check_incident_count(&check);

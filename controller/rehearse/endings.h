@@ -1,5 +1,5 @@
-/* Has a rehearsal ended as it must? The cluster's own log and the incidents that broomd tells are held
- * against the scenario and against each other. Pure.
+/* Has a rehearsal ended as it must? The cluster's own log and the incidents that broomd tells are
+ * held against the scenario and against each other. Pure.
  */
 #ifndef BROOM_REHEARSE_ENDINGS_H
 #define BROOM_REHEARSE_ENDINGS_H
@@ -14,9 +14,9 @@ void endings_free(struct endings *endings);
 DEFINE_AUTO(struct endings, endings_free)
 
 struct endings_evidence {
-    struct view log;                 /* the cluster's, JSON lines */
-    const struct json *world;        /* the cluster as it is */
-    const struct json *incidents;    /* array of incident records, each with its "timeline" */
+    struct view log;              /* the cluster's, JSON lines */
+    const struct json *world;     /* the cluster as it is */
+    const struct json *incidents; /* array of incident records, each with its "timeline" */
 };
 
 /* Appends one sentence a disagreement, each on its own line; returns how many there are. */

@@ -7,13 +7,13 @@
 struct logged {
     char id[64];
     char verb[32];
-    char outcome[32];      /* "" while it runs */
+    char outcome[32]; /* "" while it runs */
     int64_t time_ns;
-    bool repeated;         /* this line asks for an operation that was there before */
+    bool repeated; /* this line asks for an operation that was there before */
 };
 
 struct endings_log {
-    struct logged *items;  /* one a request; the end of a running one is put into its first line */
+    struct logged *items; /* one a request; the end of a running one is put into its first line */
     size_t count, capacity;
     int job_starts;
     int64_t last_start_step;

@@ -63,7 +63,8 @@ static void memory(struct model *model, const struct model_fault *fault, double 
     struct effect_on_gpu *effect = effect_of(model, fault->tray, fault->gpu);
     effect->memory = activity;
     if (random_unit(&model->random) < 0.4)
-        effect->host_part += (fault->magnitude - 1.0) * activity * 2.0 * random_unit(&model->random);
+        effect->host_part += (fault->magnitude - 1.0) * activity * 2.0 *
+                             random_unit(&model->random);
 }
 
 static void data(struct model *model, const struct model_fault *fault, double activity)

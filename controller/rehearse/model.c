@@ -10,20 +10,44 @@
 
 struct model_config model_config_default(void)
 {
-    return (struct model_config){
-        .job = "default/llm", .seed = 1, .start_ns = INT64_C(1780000000) * MODEL_SECOND,
-        .racks = 2, .trays_used = 16, .trays_spare = 2, .gpus = 4,
-        .tp = 4, .pp = 1, .ep = 1, .micro_batches = 8,
-        .compute = COMPUTE_KERNEL, .send_allreduce = true, .send_sm = true, .send_loss = true,
-        .beat_ns = 10 * MODEL_SECOND,
-        .compute_ms = 1700, .transfer_ms = 220, .tp_ms = 60, .ep_ms = 80, .data_ms = 5,
-        .last_stage_ratio = 1, .rank0_ratio = 1,
-        .noise = 0.004, .noise_lag1 = 0.3, .transfer_noise = 0.01,
-        .gpu_offset = 0.004, .tray_offset = 0.002, .rack_offset = 0.002,
-        .gc_ms = 200, .init_ms = 20000, .checkpoint_ms = 12000, .eval_ms = 20000, .send_marks = true};
+    return (struct model_config){.job = "default/llm",
+                                 .seed = 1,
+                                 .start_ns = INT64_C(1780000000) * MODEL_SECOND,
+                                 .racks = 2,
+                                 .trays_used = 16,
+                                 .trays_spare = 2,
+                                 .gpus = 4,
+                                 .tp = 4,
+                                 .pp = 1,
+                                 .ep = 1,
+                                 .micro_batches = 8,
+                                 .compute = COMPUTE_KERNEL,
+                                 .send_allreduce = true,
+                                 .send_sm = true,
+                                 .send_loss = true,
+                                 .beat_ns = 10 * MODEL_SECOND,
+                                 .compute_ms = 1700,
+                                 .transfer_ms = 220,
+                                 .tp_ms = 60,
+                                 .ep_ms = 80,
+                                 .data_ms = 5,
+                                 .last_stage_ratio = 1,
+                                 .rank0_ratio = 1,
+                                 .noise = 0.004,
+                                 .noise_lag1 = 0.3,
+                                 .transfer_noise = 0.01,
+                                 .gpu_offset = 0.004,
+                                 .tray_offset = 0.002,
+                                 .rack_offset = 0.002,
+                                 .gc_ms = 200,
+                                 .init_ms = 20000,
+                                 .checkpoint_ms = 12000,
+                                 .eval_ms = 20000,
+                                 .send_marks = true};
 }
 
-/* --- building -------------------------------------------------------------------------------------- */
+/* --- building
+ * -------------------------------------------------------------------------------------- */
 
 /* Names say nothing: site after site invents its own. */
 static void name_things(struct model *model)
@@ -32,8 +56,8 @@ static void name_things(struct model *model)
     int32_t in_rack = config->trays_used + config->trays_spare;
     for (int32_t i = 0; i < model->rack_count; i++) {
         struct hardware_rack *rack = &model->racks[i];
-        snprintf(rack->name, sizeof rack->name, "rk-%04x%02x", random_below(&model->random, 0x10000),
-                 (unsigned)i & 0xffu);
+        snprintf(rack->name, sizeof rack->name, "rk-%04x%02x",
+                 random_below(&model->random, 0x10000), (unsigned)i & 0xffu);
         snprintf(rack->domain, sizeof rack->domain, "%s.0", rack->name);
     }
     for (int32_t i = 0; i < model->tray_count; i++) {
@@ -63,7 +87,8 @@ static void draw_hardware(struct model *model)
         tray = config->tray_offset * bounded_normal(&model->random);
         for (int32_t g = 0; g < config->gpus; g++) {
             int32_t slot = t * config->gpus + g;
-            model->offset[slot] = 1 + rack + tray + config->gpu_offset * bounded_normal(&model->random);
+            model->offset[slot] = 1 + rack + tray +
+                                  config->gpu_offset * bounded_normal(&model->random);
             model->memory[slot] = 0.77 + 0.02 * (random_unit(&model->random) - 0.5);
             model->effects[slot] = (struct effect_on_gpu){1, 0, 1, 1, 0, 0};
         }
@@ -115,8 +140,8 @@ struct model *model_new(const struct model_config *config)
     name_things(model);
     draw_hardware(model);
     place_ranks(model);
-    model->info = (struct model_info){.phase = MODEL_HALTED, .last_step = -1, .attempt = -1,
-                                      .checkpoint_step = -1};
+    model->info = (struct model_info){
+        .phase = MODEL_HALTED, .last_step = -1, .attempt = -1, .checkpoint_step = -1};
     model_halt(model, 0);
     return model;
 }
@@ -148,7 +173,8 @@ void model_add_fault(struct model *model, const struct model_fault *fault)
     model->faults[model->fault_count++] = (struct active_fault){.fault = *fault, .begun_step = -1};
 }
 
-/* --- starting and stopping ------------------------------------------------------------------------- */
+/* --- starting and stopping
+ * ------------------------------------------------------------------------- */
 
 void model_start(struct model *model, int64_t at_ns, int64_t first_step)
 {
@@ -170,14 +196,18 @@ void model_start(struct model *model, int64_t at_ns, int64_t first_step)
     model->beat_ns = model->config.beat_ns > 0 ? at_ns + model->config.beat_ns : INT64_MAX;
     model->gauge_ns = model->config.gauge_ns > 0 ? at_ns + model->config.gauge_ns : INT64_MAX;
     struct sample hello = {.measurement = MEASUREMENT_HELLO, .rank = RANK_NONE};
-    model_queue(model, &hello, at_ns);  /* stands for the hello of every rank */
+    model_queue(model, &hello, at_ns); /* stands for the hello of every rank */
 }
 
 /* Ranks that are asked to end while they step say so; those that hang cannot. */
 static void queue_farewell(struct model *model, int64_t at_ns)
 {
-    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .time_ns = at_ns, .job = view_of(model->job_name),
-                          .kind = view_of("restart"), .present = UINT64_C(1) << FIELD_STEP};
+    struct sample mark = {.measurement = MEASUREMENT_MARK,
+                          .rank = RANK_NONE,
+                          .time_ns = at_ns,
+                          .job = view_of(model->job_name),
+                          .kind = view_of("restart"),
+                          .present = UINT64_C(1) << FIELD_STEP};
     mark.values[FIELD_STEP] = (double)model->step;
     model_queue(model, &mark, at_ns);
 }
@@ -198,14 +228,15 @@ void model_move(struct model *model, int32_t from_tray, int32_t to_tray)
     assert(model->info.phase == MODEL_HALTED && to_tray >= 0 && to_tray < model->tray_count);
     for (int32_t r = 0; r < model->world; r++)
         if (model_tray_of_rank(model, r) == from_tray)
-            model->slot_of[r] = to_tray * model->config.gpus + model->slot_of[r] % model->config.gpus;
+            model->slot_of[r] = to_tray * model->config.gpus +
+                                model->slot_of[r] % model->config.gpus;
 }
 
 bool model_request_checkpoint(struct model *model)
 {
     if (model->info.phase != MODEL_STEPPING || model->pause_kind != NULL)
         return model->info.phase == MODEL_STEPPING;
-    model->checkpoint_asked = true;  /* taken at the end of the next step that begins */
+    model->checkpoint_asked = true; /* taken at the end of the next step that begins */
     return true;
 }
 
@@ -216,7 +247,8 @@ void model_finish(struct model *model, model_sample_fn *fn, void *context)
     model_halt(model, model->info.now_ns);
 }
 
-/* --- going on --------------------------------------------------------------------------------------- */
+/* --- going on
+ * --------------------------------------------------------------------------------------- */
 
 int64_t model_next_ns(const struct model *model)
 {
@@ -313,7 +345,8 @@ void model_advance(struct model *model, int64_t until_ns, model_sample_fn *fn, v
         model->info.now_ns = until_ns;
 }
 
-/* --- looking at it --------------------------------------------------------------------------------- */
+/* --- looking at it
+ * --------------------------------------------------------------------------------- */
 
 struct model_info model_info(const struct model *model)
 {
@@ -380,7 +413,8 @@ struct job *model_job(const struct model *model)
     job->size[DIMENSION_DP] = model->dp;
     job->size[DIMENSION_PP] = config->pp;
     job->compute = config->compute;
-    job->checkpoint_step = model->info.checkpoint_step >= 0 ? model->info.checkpoint_step : JOB_NONE;
+    job->checkpoint_step = model->info.checkpoint_step >= 0 ? model->info.checkpoint_step
+                                                            : JOB_NONE;
     job->checkpoint_time_ns = model->info.checkpoint_ns;
     for (int32_t t = 0; t < model->tray_count; t++) {
         const struct hardware_rack *rack = &model->racks[model->trays[t].rack];
@@ -388,8 +422,8 @@ struct job *model_job(const struct model *model)
     }
     for (int32_t r = 0; r < model->world; r++) {
         int32_t gpu = model->slot_of[r] % config->gpus;
-        job->ranks[r] = (struct job_rank){.tray = model_tray_of_rank(model, r), .gpu = (int16_t)gpu,
-                                          .rail = (int16_t)gpu};
+        job->ranks[r] = (struct job_rank){
+            .tray = model_tray_of_rank(model, r), .gpu = (int16_t)gpu, .rail = (int16_t)gpu};
     }
     return job;
 }

@@ -9,7 +9,8 @@ static void put(struct sample *sample, enum field field, double value)
     sample->values[field] = value;
 }
 
-/* --- lines on their way: a heap by time ------------------------------------------------------------ */
+/* --- lines on their way: a heap by time
+ * ------------------------------------------------------------ */
 
 static bool is_before(const struct pending *a, const struct pending *b)
 {
@@ -50,7 +51,8 @@ bool model_unqueue(struct model *model, int64_t until_ns, struct sample *ret_sam
     return true;
 }
 
-/* --- sending ----------------------------------------------------------------------------------------- */
+/* --- sending
+ * ----------------------------------------------------------------------------------------- */
 
 static bool happens(struct model *model, double probability)
 {
@@ -65,7 +67,8 @@ static void deliver(struct model *model, struct sample *sample, int64_t at_ns, m
     if (happens(model, dirt->lost))
         return;
     if (happens(model, dirt->late)) {
-        model_queue(model, sample, at_ns + (int64_t)((double)step_ns * (0.2 + random_unit(&model->random))));
+        model_queue(model, sample,
+                    at_ns + (int64_t)((double)step_ns * (0.2 + random_unit(&model->random))));
         return;
     }
     if (happens(model, dirt->doubled))
@@ -83,7 +86,8 @@ static struct sample of_rank(const struct model *model, enum measurement measure
     sample.rank = rank;
     sample.present = 0;
     sample.job = view_of(model->job_name);
-    sample.host = sample.rack = sample.gpu = sample.rail = sample.kind = sample.phase = view_of(NULL);
+    sample.host = sample.rack = sample.gpu = sample.rail = sample.kind = sample.phase = view_of(
+        NULL);
     sample.uuid = sample.pci = sample.message = view_of(NULL);
     return sample;
 }
@@ -105,7 +109,7 @@ void model_send_hello(struct model *model, int64_t at_ns, model_sample_fn *fn, v
         put(&sample, FIELD_EP, config->ep);
         put(&sample, FIELD_ATTEMPT, (double)model->info.attempt);
         put(&sample, FIELD_RAIL, gpu);
-        fn(context, &sample);  /* retried by real senders until it has arrived */
+        fn(context, &sample); /* retried by real senders until it has arrived */
     }
 }
 
@@ -156,7 +160,8 @@ static void fill_rest(struct model *model, int32_t rank, double step_ms, struct 
         put(sample, FIELD_MEM, usual + full * (0.99 - usual) + 0.25 * noise * (1 - full));
     }
     if (config->send_loss) {
-        put(sample, FIELD_GRAD_NORM, (0.9 + 0.2 * random_unit(&model->random)) * model->loss_factor);
+        put(sample, FIELD_GRAD_NORM,
+            (0.9 + 0.2 * random_unit(&model->random)) * model->loss_factor);
         if (rank % config->tp == 0 && rank / (config->tp * model->dp) == config->pp - 1)
             put(sample, FIELD_LOSS, loss_at(model));
     }
@@ -220,7 +225,8 @@ void model_send_gauges(struct model *model, int64_t at_ns, model_sample_fn *fn, 
         put(&sample, FIELD_MEM, model->memory[slot]);
         put(&sample, FIELD_POWER_W, 260.0 + 900.0 * sm + 10.0 * random_normal(&model->random));
         put(&sample, FIELD_TEMP_C, 38.0 + 24.0 * sm + random_normal(&model->random));
-        put(&sample, FIELD_CLOCK_MHZ, 1920.0 / model->effects[slot].compute + random_normal(&model->random));
+        put(&sample, FIELD_CLOCK_MHZ,
+            1920.0 / model->effects[slot].compute + random_normal(&model->random));
         deliver(model, &sample, at_ns, fn, context);
     }
 }

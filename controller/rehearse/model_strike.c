@@ -1,10 +1,16 @@
-/* Faults as they begin: what lasts is applied to every step, what kills strikes once in the middle of one. */
+/* Faults as they begin: what lasts is applied to every step, what kills strikes once in the middle
+ * of one. */
 #include "controller/rehearse/model_state.h"
 
 #include <math.h>
 
-enum { XID_NVLINK_RLW = 145, XID_CLEANUP = 45, XID_NVLINK_NETIR = 149, XID_OFF_THE_BUS = 79,
-       NETIR_SUBCODE = 4 };
+enum {
+    XID_NVLINK_RLW = 145,
+    XID_CLEANUP = 45,
+    XID_NVLINK_NETIR = 149,
+    XID_OFF_THE_BUS = 79,
+    NETIR_SUBCODE = 4
+};
 
 /* A storm's accusations come within this time. */
 static const int64_t STORM_NS = 30 * MODEL_SECOND;
@@ -37,10 +43,12 @@ void model_apply_faults(struct model *model)
     model->effects_set = any;
 }
 
-static struct sample event_of(const struct model *model, const char *kind, int32_t tray, int32_t gpu)
+static struct sample event_of(const struct model *model, const char *kind, int32_t tray,
+                              int32_t gpu)
 {
     static const char *const NUMBERS[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
-    struct sample sample = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .kind = view_of(kind)};
+    struct sample sample = {
+        .measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .kind = view_of(kind)};
     if (tray >= 0)
         sample.host = view_of(model->trays[tray].name);
     if (gpu >= 0 && gpu < (int32_t)ARRAY_LEN(NUMBERS))
@@ -48,7 +56,8 @@ static struct sample event_of(const struct model *model, const char *kind, int32
     return sample;
 }
 
-static void queue_xid(struct model *model, int32_t tray, int32_t gpu, int code, int subcode, int64_t at_ns)
+static void queue_xid(struct model *model, int32_t tray, int32_t gpu, int code, int subcode,
+                      int64_t at_ns)
 {
     struct sample sample = event_of(model, "xid", tray, gpu);
     sample.present = UINT64_C(1) << FIELD_CODE;

@@ -18,7 +18,8 @@ static void draw_work(struct model *model)
             model->work[d] = centre * exp(config->imbalance * random_normal(&model->random));
     }
     for (int32_t e = 0; config->expert_imbalance > 0 && e < config->ep; e++)
-        model->expert_load[e] = 0.98 * model->expert_load[e] + 0.199 * random_normal(&model->random);
+        model->expert_load[e] = 0.98 * model->expert_load[e] +
+                                0.199 * random_normal(&model->random);
     for (int32_t d = 0; config->expert_imbalance > 0 && config->ep > 1 && d < model->dp; d++)
         model->work[d] *= exp(config->expert_imbalance * model->expert_load[d % config->ep]);
 }
@@ -42,13 +43,15 @@ static void time_own(struct model *model, int32_t rank, double base_ms)
     int32_t slot = model->slot_of[rank];
     const struct effect_on_gpu *effect = &model->effects[slot];
     struct rank_step *now = &model->now[rank];
-    now->kernels = base_ms * model->offset[slot] * (1.0 + next_noise(model, rank)) * effect->compute;
+    now->kernels = base_ms * model->offset[slot] * (1.0 + next_noise(model, rank)) *
+                   effect->compute;
     if (rank == 0)
         now->kernels *= config->rank0_ratio;
     now->own = now->kernels * (1.0 + effect->host_part);
     if (config->gc_probability > 0 && random_unit(&model->random) < config->gc_probability)
         now->own += config->gc_ms * (0.5 + random_unit(&model->random));
-    now->data = config->data_ms * (0.8 + 0.4 * random_unit(&model->random)) + base_ms * effect->data_part;
+    now->data = config->data_ms * (0.8 + 0.4 * random_unit(&model->random)) +
+                base_ms * effect->data_part;
     now->tp = now->ep = now->recv = 0;
 }
 

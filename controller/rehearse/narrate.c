@@ -59,7 +59,8 @@ void narrate_incidents(struct narrator *narrator, const struct json *incidents)
     struct entry *entries = NULL;
     size_t count = 0;
     size_t capacity = 0;
-    for (const struct json *incident = json_first(incidents); incident != NULL; incident = json_next(incident)) {
+    for (const struct json *incident = json_first(incidents); incident != NULL;
+         incident = json_next(incident)) {
         int64_t number = json_get_int(incident, "number", -1);
         const struct json *timeline = json_get(incident, "timeline");
         for (const struct json *item = json_first(timeline); item != NULL; item = json_next(item)) {
@@ -67,8 +68,8 @@ void narrate_incidents(struct narrator *narrator, const struct json *incidents)
             if (number < 0 || number >= NARRATED_MAX || seq <= narrator->told[number])
                 continue;
             entries = array_grow(entries, count, &capacity, sizeof *entries);
-            entries[count++] =
-                (struct entry){incident, item, json_get_int(item, "time_ns", 0), number, seq};
+            entries[count++] = (struct entry){incident, item, json_get_int(item, "time_ns", 0),
+                                              number, seq};
         }
     }
     if (count > 0)
@@ -98,12 +99,14 @@ void narrate_cost(struct narrator *narrator, const struct json *incident)
     int64_t acted_ns = json_get_int(times, "acted_ns", 0);
     int64_t mitigated_ns = json_get_int(times, "mitigated_ns", 0);
     int64_t steps_lost = json_get_int(cost, "steps_lost", -1);
-    fprintf(narrator->out, "%s P%" PRId64 " %s of %s %s: %s, phase %s\n", json_get_string(incident, "ref", ""),
-            json_get_int(incident, "severity", -1), json_get_string(incident, "kind", ""),
-            json_get_string(incident, "scope", ""), json_get_string(incident, "domain", ""),
-            json_get_string(incident, "status", ""), json_get_string(incident, "phase", ""));
+    fprintf(narrator->out, "%s P%" PRId64 " %s of %s %s: %s, phase %s\n",
+            json_get_string(incident, "ref", ""), json_get_int(incident, "severity", -1),
+            json_get_string(incident, "kind", ""), json_get_string(incident, "scope", ""),
+            json_get_string(incident, "domain", ""), json_get_string(incident, "status", ""),
+            json_get_string(incident, "phase", ""));
     if (json_get_string(incident, "merged_into", NULL) != NULL) {
-        fprintf(narrator->out, "  %-28s %s\n", "merged into", json_get_string(incident, "merged_into", ""));
+        fprintf(narrator->out, "  %-28s %s\n", "merged into",
+                json_get_string(incident, "merged_into", ""));
         return;
     }
     put_span(narrator, "fault to detected", fault_ns, detected_ns);
@@ -113,7 +116,8 @@ void narrate_cost(struct narrator *narrator, const struct json *incident)
     put_span(narrator, "fault to resumed", fault_ns, mitigated_ns);
     if (steps_lost >= 0)
         fprintf(narrator->out, "  %-28s %" PRId64 "\n", "steps lost", steps_lost);
-    fprintf(narrator->out, "  %-28s %.3g\n", "GPU-hours lost", json_get_number(cost, "gpu_hours", 0));
+    fprintf(narrator->out, "  %-28s %.3g\n", "GPU-hours lost",
+            json_get_number(cost, "gpu_hours", 0));
     fprintf(narrator->out, "  %-28s %zu ranks, %zu victims, %zu nodes\n", "touched",
             json_size(json_get(incident, "ranks")), json_size(json_get(incident, "victims")),
             json_size(json_get(incident, "nodes")));

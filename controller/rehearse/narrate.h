@@ -10,8 +10,8 @@ enum { NARRATED_MAX = 512 };
 
 struct narrator {
     FILE *out;
-    int64_t start_ns;                  /* of the job, pipeline time */
-    int64_t told[NARRATED_MAX];        /* by incident number: last seq told */
+    int64_t start_ns;           /* of the job, pipeline time */
+    int64_t told[NARRATED_MAX]; /* by incident number: last seq told */
 };
 
 /* "20:29:02 +5m 11s  text" */

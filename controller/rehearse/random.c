@@ -75,10 +75,10 @@ static double t5_quantile(double p)
 
 void heavy_tail_init(struct heavy_tail *tail)
 {
-    double scale = sqrt(3.0 / 5.0);  /* t5 has variance 5/3 */
+    double scale = sqrt(3.0 / 5.0); /* t5 has variance 5/3 */
     for (int i = 1; i < TAIL_BINS; i++)
         tail->edges[i] = scale * t5_quantile((double)i / TAIL_BINS);
-    tail->edges[0] = -INFINITY;      /* the outermost bins are inverted exactly */
+    tail->edges[0] = -INFINITY; /* the outermost bins are inverted exactly */
     tail->edges[TAIL_BINS] = INFINITY;
 }
 

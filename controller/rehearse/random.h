@@ -1,4 +1,5 @@
-/* Seeded random numbers for the job model: xoshiro256**, one state a model, the same on every machine.
+/* Seeded random numbers for the job model: xoshiro256**, one state a model, the same on every
+ * machine.
  */
 #ifndef BROOM_REHEARSE_RANDOM_H
 #define BROOM_REHEARSE_RANDOM_H
@@ -11,12 +12,12 @@ struct random {
 
 void random_seed(struct random *random, uint64_t seed);
 uint64_t random_bits(struct random *random);
-double random_unit(struct random *random);                 /* [0, 1) */
+double random_unit(struct random *random);                    /* [0, 1) */
 uint32_t random_below(struct random *random, uint32_t bound); /* 0 .. bound - 1; bound > 0 */
-double random_normal(struct random *random);               /* mean 0, deviation 1 */
+double random_normal(struct random *random);                  /* mean 0, deviation 1 */
 
-/* Student's t with five degrees of freedom, scaled to deviation 1: what step times look like. One table
- * look-up a draw; the tails are exact. */
+/* Student's t with five degrees of freedom, scaled to deviation 1: what step times look like. One
+ * table look-up a draw; the tails are exact. */
 struct heavy_tail {
     double edges[4097];
 };

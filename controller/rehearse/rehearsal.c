@@ -19,13 +19,13 @@ struct run {
     struct processes processes;
     struct endings *endings;
     struct narrator narrator;
-    struct json *incidents;        /* array of whole records, newest look */
+    struct json *incidents; /* array of whole records, newest look */
     struct json *world;
-    char *log;                     /* the cluster's */
+    char *log; /* the cluster's */
     struct text disagreements;
     int disagreement_count;
     bool reached, crashed;
-    int64_t end_ns;                /* pipeline time at which it is over, come what may */
+    int64_t end_ns; /* pipeline time at which it is over, come what may */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -36,7 +36,8 @@ static void on_interrupt(int signal_number)
     interrupted = 1;
 }
 
-/* --- asking both sides ------------------------------------------------------------------------------- */
+/* --- asking both sides
+ * ------------------------------------------------------------------------------- */
 
 static enum status call(const char *method, const char *base, const char *path, const char *body,
                         char **ret_body, struct error *reterr)
@@ -46,17 +47,18 @@ static enum status call(const char *method, const char *base, const char *path, 
     size_t bytes;
     int code = 0;
     text_addf(&url, "%s%s", base, path);
-    struct http_call request = {.method = method, .url = url.bytes, .body = view_of(body),
-                                .timeout_ms = CALL_TIMEOUT_MS};
+    struct http_call request = {
+        .method = method, .url = url.bytes, .body = view_of(body), .timeout_ms = CALL_TIMEOUT_MS};
     TRY(http_call_wait(&request, &code, &answer, &bytes, reterr));
     if (code < 200 || code > 299)
-        return error_set(reterr, ERR_REFUSED, "%s %s was answered HTTP %d: %.300s", method, path, code,
-                         answer != NULL ? answer : "");
+        return error_set(reterr, ERR_REFUSED, "%s %s was answered HTTP %d: %.300s", method, path,
+                         code, answer != NULL ? answer : "");
     *ret_body = answer != NULL ? TAKE(answer) : xstrdup("");
     return OK;
 }
 
-static enum status get_json(const char *base, const char *path, struct json **ret_root, struct error *reterr)
+static enum status get_json(const char *base, const char *path, struct json **ret_root,
+                            struct error *reterr)
 {
     AUTO_FREE char *body = NULL;
     TRY(call("GET", base, path, NULL, &body, reterr));
@@ -104,7 +106,8 @@ static enum status look(struct run *run, struct error *reterr)
     return OK;
 }
 
-/* --- the course of it ----------------------------------------------------------------------------------- */
+/* --- the course of it
+ * ----------------------------------------------------------------------------------- */
 
 /* What a site's scheduler would tell broomd: the job as it is placed now. */
 static enum status tell_job(struct run *run, char **ret_document, struct error *reterr)
@@ -112,7 +115,8 @@ static enum status tell_job(struct run *run, char **ret_document, struct error *
     AUTO_FREE char *document = NULL;
     AUTO_FREE char *answer = NULL;
     TRY(call("GET", run->processes.cluster_url, "/v1/job", NULL, &document, reterr));
-    TRY(call("PUT", run->processes.api_url, "/api/v1/jobs/default%2Frehearsal", document, &answer, reterr));
+    TRY(call("PUT", run->processes.api_url, "/api/v1/jobs/default%2Frehearsal", document, &answer,
+             reterr));
     *ret_document = TAKE(document);
     return OK;
 }
@@ -145,7 +149,8 @@ static void note_ending(struct run *run)
         return;
     run->reached = true;
     run->end_ns = clock_now_ns() + run->options->scenario->linger_ns;
-    narrate(&run->narrator, clock_now_ns(), "the job is back; watching for %d s more that nothing follows",
+    narrate(&run->narrator, clock_now_ns(),
+            "the job is back; watching for %d s more that nothing follows",
             (int)(run->options->scenario->linger_ns / INT64_C(1000000000)));
 }
 
@@ -164,7 +169,8 @@ static enum status crash_if_due(struct run *run, struct error *reterr)
     if (verb == NULL || run->crashed || !was_asked(run, verb))
         return OK;
     run->crashed = true;
-    narrate(&run->narrator, clock_now_ns(), "kill -9 of broomd while %s is done and not answered", verb);
+    narrate(&run->narrator, clock_now_ns(), "kill -9 of broomd while %s is done and not answered",
+            verb);
     TRY(processes_crash(&run->processes, run->options, reterr));
     TRY(tell_job(run, &document, reterr));
     narrate(&run->narrator, clock_now_ns(), "broomd is back");
@@ -191,8 +197,9 @@ static enum status play(struct run *run, struct error *reterr)
     AUTO_TEXT fault = {0};
     const struct rehearsal_options *options = run->options;
     endings_describe_fault(run->endings, &fault);
-    fprintf(run->narrator.out, "%s: %s\nseed %" PRIu64 ", %g times as fast; %s\n", options->scenario->name,
-            options->scenario->summary, options->seed, options->speed, fault.bytes);
+    fprintf(run->narrator.out, "%s: %s\nseed %" PRIu64 ", %g times as fast; %s\n",
+            options->scenario->name, options->scenario->summary, options->seed, options->speed,
+            fault.bytes);
     TRY(processes_start(&run->processes, options, reterr));
     TRY(hand_over_job(run, reterr));
     narrate(&run->narrator, run->narrator.start_ns, "the job starts (broomd %s, its files in %s)",
@@ -200,7 +207,8 @@ static enum status play(struct run *run, struct error *reterr)
     return watch(run, reterr);
 }
 
-/* --- the result ------------------------------------------------------------------------------------------- */
+/* --- the result
+ * ------------------------------------------------------------------------------------------- */
 
 static void write_json(const struct run *run, const char *failure)
 {

@@ -1,4 +1,5 @@
-/* One rehearsal: the real broomd and the simulated cluster as two processes, watched to the end, and checked.
+/* One rehearsal: the real broomd and the simulated cluster as two processes, watched to the end,
+ * and checked.
  */
 #ifndef BROOM_REHEARSE_REHEARSAL_H
 #define BROOM_REHEARSE_REHEARSAL_H
@@ -9,13 +10,13 @@
 
 struct rehearsal_options {
     const struct scenario *scenario;
-    const char *policy;        /* file or folder; NULL: the shipped enforce policy */
+    const char *policy; /* file or folder; NULL: the shipped enforce policy */
     uint64_t seed;
     double speed;
-    const char *out;           /* folder for its files, made when missing; NULL: none */
-    bool json;                 /* the result as JSON on stdout, the timeline on stderr */
-    const char *crash_at;      /* a verb: broomd is killed while the cluster has done it and not yet answered,
-                                  and started again; NULL: never */
+    const char *out;      /* folder for its files, made when missing; NULL: none */
+    bool json;            /* the result as JSON on stdout, the timeline on stderr */
+    const char *crash_at; /* a verb: broomd is killed while the cluster has done it and not yet
+                             answered, and started again; NULL: never */
     bool no_detection, swallow_restart, keep;
 };
 

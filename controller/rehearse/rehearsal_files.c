@@ -20,7 +20,8 @@ enum status files_open(struct files *files, const char *out, struct error *reter
     snprintf(files->folder, sizeof files->folder, "%s/broom-rehearsal-XXXXXX",
              base != NULL && base[0] == '/' ? base : "/tmp");
     if (mkdtemp(files->folder) == NULL) {
-        enum status status = error_set(reterr, ERR_IO, "cannot make '%s': %s", files->folder, strerror(errno));
+        enum status status = error_set(reterr, ERR_IO, "cannot make '%s': %s", files->folder,
+                                       strerror(errno));
         files->folder[0] = '\0';
         return status;
     }
@@ -43,7 +44,8 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 static bool remove_folder(const char *folder)
 {
     for (int tries = 0; tries < REMOVE_TRIES; tries++) {
-        if (nftw(folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) == 0 && access(folder, F_OK) != 0)
+        if (nftw(folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS) == 0 &&
+            access(folder, F_OK) != 0)
             return true;
         wait_ms(REMOVE_WAIT_MS);
     }
@@ -71,7 +73,8 @@ void files_out_path(const struct files *files, const char *name, char buffer[PAT
     snprintf(buffer, PATH_BYTES, "%.400s/%.100s", files->out != NULL ? files->out : "", name);
 }
 
-enum status files_write(const struct files *files, const char *name, struct view bytes, struct error *reterr)
+enum status files_write(const struct files *files, const char *name, struct view bytes,
+                        struct error *reterr)
 {
     char path[PATH_BYTES];
     files_path(files, name, path);
@@ -104,5 +107,6 @@ enum status files_keep(const struct files *files, const char *name, struct error
         fclose(from);
     if (to != NULL && fclose(to) != 0)
         copied = false;
-    return copied ? OK : error_set(reterr, ERR_IO, "cannot write '%s': %s", to_path, strerror(errno));
+    return copied ? OK
+                  : error_set(reterr, ERR_IO, "cannot write '%s': %s", to_path, strerror(errno));
 }

@@ -1,4 +1,5 @@
-/* Where a rehearsal keeps its files: a temporary folder that goes with it, and the folder that --out names. */
+/* Where a rehearsal keeps its files: a temporary folder that goes with it, and the folder that
+ * --out names. */
 #ifndef BROOM_REHEARSE_REHEARSAL_FILES_H
 #define BROOM_REHEARSE_REHEARSAL_FILES_H
 
@@ -7,8 +8,8 @@
 enum { PATH_BYTES = 512 };
 
 struct files {
-    char folder[PATH_BYTES];   /* temporary; "" until opened */
-    const char *out;           /* or NULL */
+    char folder[PATH_BYTES]; /* temporary; "" until opened */
+    const char *out;         /* or NULL */
 };
 
 /* Makes both. */
@@ -23,6 +24,7 @@ void files_out_path(const struct files *files, const char *name, char buffer[PAT
 MUST_CHECK enum status files_write(const struct files *files, const char *name, struct view bytes,
                                    struct error *reterr);
 /* Copies folder/name to out/name. */
-MUST_CHECK enum status files_keep(const struct files *files, const char *name, struct error *reterr);
+MUST_CHECK enum status files_keep(const struct files *files, const char *name,
+                                  struct error *reterr);
 
 #endif

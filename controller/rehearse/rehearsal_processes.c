@@ -8,8 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 48, WORD_BYTES = 600, READY_LIMIT_MS = 90000, LISTEN_LIMIT_MS = 15000, LOOK_MS = 20,
-       STOP_LIMIT_MS = 20000, TOOL_LIMIT_MS = 120000, LOG_LINES = 12 };
+enum {
+    WORDS_MAX = 48,
+    WORD_BYTES = 600,
+    READY_LIMIT_MS = 90000,
+    LISTEN_LIMIT_MS = 15000,
+    LOOK_MS = 20,
+    STOP_LIMIT_MS = 20000,
+    TOOL_LIMIT_MS = 120000,
+    LOG_LINES = 12
+};
 
 static const char SHIPPED_POLICY[] = "nvl72-enforce.yaml";
 
@@ -38,10 +46,11 @@ static void words_done(struct words *words)
         xfree(words->items[i]);
 }
 
-/* --- the cluster ---------------------------------------------------------------------------------------- */
+/* --- the cluster
+ * ---------------------------------------------------------------------------------------- */
 
-static enum status start_cluster(struct processes *processes, const struct rehearsal_options *options,
-                                 struct error *reterr)
+static enum status start_cluster(struct processes *processes,
+                                 const struct rehearsal_options *options, struct error *reterr)
 {
     struct words words = {0};
     const char *folder = processes->files.folder;
@@ -59,8 +68,8 @@ static enum status start_cluster(struct processes *processes, const struct rehea
     add(&words, "--log-file=%s/actions.jsonl", folder);
     if (options->swallow_restart)
         add(&words, "--swallow-restart");
-    enum status status =
-        child_start(&processes->cluster, "the simulated cluster", words.items, NULL, err_path, reterr);
+    enum status status = child_start(&processes->cluster, "the simulated cluster", words.items,
+                                     NULL, err_path, reterr);
     words_done(&words);
     return status;
 }
@@ -90,10 +99,13 @@ static enum status await_cluster(struct processes *processes, struct error *rete
     return error_set(reterr, ERR_TIMEOUT, "the simulated cluster does not listen");
 }
 
-/* --- broomd ------------------------------------------------------------------------------------------------ */
+/* --- broomd
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* The shipped policy stands beside the sources, or beside an installed program. */
-static enum status find_policy(const struct processes *processes, char path[PATH_BYTES], struct error *reterr)
+static enum status find_policy(const struct processes *processes, char path[PATH_BYTES],
+                               struct error *reterr)
 {
     static const char *const PLACES[] = {"../deploy/policies", "../share/broomwagon/policies",
                                          "../../deploy/policies"};
@@ -105,8 +117,10 @@ static enum status find_policy(const struct processes *processes, char path[PATH
     snprintf(path, PATH_BYTES, "deploy/policies/%s", SHIPPED_POLICY);
     if (access(path, R_OK) == 0)
         return OK;
-    return error_set(reterr, ERR_NOT_FOUND, "the shipped policy '%s' is not beside the program; name one with "
-                     "--policy", SHIPPED_POLICY);
+    return error_set(reterr, ERR_NOT_FOUND,
+                     "the shipped policy '%s' is not beside the program; name one with "
+                     "--policy",
+                     SHIPPED_POLICY);
 }
 
 static void add_settings(struct processes *processes, const struct rehearsal_options *options,
@@ -137,8 +151,9 @@ static enum status choose_ports(struct processes *processes, struct error *reter
     return OK;
 }
 
-static enum status start_broomd(struct processes *processes, const struct rehearsal_options *options,
-                                const char *log_name, struct error *reterr)
+static enum status start_broomd(struct processes *processes,
+                                const struct rehearsal_options *options, const char *log_name,
+                                struct error *reterr)
 {
     struct words words = {0};
     char policy[PATH_BYTES];
@@ -153,7 +168,8 @@ static enum status start_broomd(struct processes *processes, const struct rehear
     add_settings(processes, options, policy, &words);
     add(&words, "--time-scale=%.17g", options->speed);
     add(&words, "--time-origin=%" PRId64, processes->origin_ns);
-    enum status status = child_start(&processes->broomd, "broomd", words.items, NULL, err_path, reterr);
+    enum status status = child_start(&processes->broomd, "broomd", words.items, NULL, err_path,
+                                     reterr);
     words_done(&words);
     return status;
 }
@@ -175,14 +191,17 @@ static enum status await_broomd(struct processes *processes, struct error *reter
     while (!is_ready(processes)) {
         TRY(processes_check(processes, reterr));
         if (clock_read().monotonic_ns > end_ns)
-            return error_set(reterr, ERR_TIMEOUT, "broomd is not ready after %d s (%s/readyz?verbose says why)",
+            return error_set(reterr, ERR_TIMEOUT,
+                             "broomd is not ready after %d s (%s/readyz?verbose says why)",
                              READY_LIMIT_MS / 1000, processes->health_url);
         wait_ms(LOOK_MS);
     }
     return OK;
 }
 
-/* --- both ------------------------------------------------------------------------------------------------------ */
+/* --- both
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 enum status processes_start(struct processes *processes, const struct rehearsal_options *options,
                             struct error *reterr)
@@ -251,7 +270,9 @@ void processes_stop(struct processes *processes)
     child_stop(&processes->broomd, STOP_LIMIT_MS);
 }
 
-/* --- what is kept ------------------------------------------------------------------------------------------------- */
+/* --- what is kept
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static enum status run_tool(const struct words *words, const char *out_path, struct error *reterr)
 {
@@ -261,8 +282,9 @@ static enum status run_tool(const struct words *words, const char *out_path, str
         child_stop(&child, STOP_LIMIT_MS);
         return error_set(reterr, ERR_TIMEOUT, "'broom %s' does not end", words->items[1]);
     }
-    return child.code == 0 ? OK : error_set(reterr, ERR_IO, "'broom %s' ended with code %d", words->items[1],
-                                            child.code);
+    return child.code == 0 ? OK
+                           : error_set(reterr, ERR_IO, "'broom %s' ended with code %d",
+                                       words->items[1], child.code);
 }
 
 static enum status export_one(struct processes *processes, const char *ref, struct error *reterr)
@@ -282,7 +304,8 @@ static enum status export_one(struct processes *processes, const char *ref, stru
     return status;
 }
 
-enum status processes_export(struct processes *processes, const struct json *incidents, struct error *reterr)
+enum status processes_export(struct processes *processes, const struct json *incidents,
+                             struct error *reterr)
 {
     for (const struct json *i = json_first(incidents); i != NULL; i = json_next(i))
         TRY(export_one(processes, json_get_string(i, "ref", ""), reterr));

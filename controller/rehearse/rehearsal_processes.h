@@ -13,17 +13,19 @@ enum { URL_BYTES = 64 };
 
 struct processes {
     struct files files;
-    char programs[PATH_BYTES];       /* the folder of broom and broomd */
+    char programs[PATH_BYTES]; /* the folder of broom and broomd */
     struct child cluster, broomd;
-    int64_t origin_ns;               /* wall time from which time runs faster */
+    int64_t origin_ns; /* wall time from which time runs faster */
     char cluster_url[URL_BYTES], api_url[URL_BYTES], health_url[URL_BYTES];
 };
 
 /* Starts both and waits until they are ready. Pipeline time starts to run at its speed. */
-MUST_CHECK enum status processes_start(struct processes *processes, const struct rehearsal_options *options,
+MUST_CHECK enum status processes_start(struct processes *processes,
+                                       const struct rehearsal_options *options,
                                        struct error *reterr);
 /* Kills broomd without a word, starts it again and waits until it is ready. */
-MUST_CHECK enum status processes_crash(struct processes *processes, const struct rehearsal_options *options,
+MUST_CHECK enum status processes_crash(struct processes *processes,
+                                       const struct rehearsal_options *options,
                                        struct error *reterr);
 /* Not OK when one of them has ended. */
 MUST_CHECK enum status processes_check(struct processes *processes, struct error *reterr);

@@ -93,7 +93,8 @@ static void add_number(struct text *out, enum field field, double value, bool *a
     if (!isfinite(value))
         length = snprintf(buffer, sizeof buffer, "%s=NaN", field_name(field));
     else if (decimals == 0)
-        length = snprintf(buffer, sizeof buffer, "%s=%" PRId64 "i", field_name(field), (int64_t)value);
+        length = snprintf(buffer, sizeof buffer, "%s=%" PRId64 "i", field_name(field),
+                          (int64_t)value);
     else
         length = snprintf(buffer, sizeof buffer, "%s=%.*f", field_name(field), decimals, value);
     text_add_bytes(out, buffer, length > 0 ? (size_t)length : 0);

@@ -5,50 +5,107 @@
 
 #include <string.h>
 
-#define SECONDS(n) ((n) * INT64_C(1000000000))
-#define KIND(x) (1u << VERDICT_##x)
-#define SCOPE(x) (1u << SCOPE_##x)
+#define SECONDS(n) ((n)*INT64_C(1000000000))
+#define KIND(x)    (1u << VERDICT_##x)
+#define SCOPE(x)   (1u << SCOPE_##x)
 
 static const struct scenario ROWS[] = {
     {.name = "slow-rank",
      .summary = "one GPU computes 1.3 times as long from step 200 on",
-     .speed = 120, .duration_ns = SECONDS(3600), .linger_ns = SECONDS(180),
-     .racks = 2, .trays_spare = 2, .compute_ms = 1700,
-     .fault = FAULT_SLOW_GPU, .magnitude = 1.3, .fault_step = 200,
-     .ending = {.incidents = 1, .kinds = KIND(SLOW), .scopes = SCOPE(RANK) | SCOPE(TRAY), .severity = 2,
-                .damage = DAMAGE_GPU, .restarts = 1}},
+     .speed = 120,
+     .duration_ns = SECONDS(3600),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SLOW_GPU,
+     .magnitude = 1.3,
+     .fault_step = 200,
+     .ending = {.incidents = 1,
+                .kinds = KIND(SLOW),
+                .scopes = SCOPE(RANK) | SCOPE(TRAY),
+                .severity = 2,
+                .damage = DAMAGE_GPU,
+                .restarts = 1}},
     {.name = "tray-lost",
      .summary = "a node dies in the middle of a step",
-     .speed = 50, .duration_ns = SECONDS(1800), .linger_ns = SECONDS(180),
-     .racks = 2, .trays_spare = 2, .compute_ms = 1700,
-     .fault = FAULT_TRAY_DEATH, .fault_step = 120,
-     .ending = {.incidents = 1, .kinds = KIND(CRASH), .scopes = SCOPE(TRAY), .severity = 1,
-                .damage = DAMAGE_TRAY, .restarts = 1, .victims = true}},
+     .speed = 50,
+     .duration_ns = SECONDS(1800),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_TRAY_DEATH,
+     .fault_step = 120,
+     .ending = {.incidents = 1,
+                .kinds = KIND(CRASH),
+                .scopes = SCOPE(TRAY),
+                .severity = 1,
+                .damage = DAMAGE_TRAY,
+                .restarts = 1,
+                .victims = true}},
     {.name = "rack-fault",
      .summary = "an NVLink domain goes: its trays within a second, all other ranks within seven",
-     .speed = 60, .duration_ns = SECONDS(1800), .linger_ns = SECONDS(320),
-     .racks = 2, .spare_racks = 1, .trays_spare = 2, .compute_ms = 1700,
-     .fault = FAULT_RACK_DEATH, .fault_step = 120,
-     .ending = {.incidents = 1, .kinds = KIND(CRASH) | KIND(FAULT), .scopes = SCOPE(RACK), .severity = 0,
-                .damage = DAMAGE_RACK, .restarts = 1, .victims = true, .to_spare_rack = true}},
+     .speed = 60,
+     .duration_ns = SECONDS(1800),
+     .linger_ns = SECONDS(320),
+     .racks = 2,
+     .spare_racks = 1,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_RACK_DEATH,
+     .fault_step = 120,
+     .ending = {.incidents = 1,
+                .kinds = KIND(CRASH) | KIND(FAULT),
+                .scopes = SCOPE(RACK),
+                .severity = 0,
+                .damage = DAMAGE_RACK,
+                .restarts = 1,
+                .victims = true,
+                .to_spare_rack = true}},
     {.name = "no-spare",
      .summary = "a node dies and there is no spare anywhere; one appears after 30 minutes",
-     .speed = 200, .duration_ns = SECONDS(5400), .linger_ns = SECONDS(180),
-     .racks = 2, .trays_spare = 1, .compute_ms = 1700, .spare_appears = true,
-     .fault = FAULT_TRAY_DEATH, .fault_step = 120,
-     .ending = {.incidents = 1, .kinds = KIND(CRASH), .scopes = SCOPE(TRAY), .severity = 1,
-                .damage = DAMAGE_TRAY, .restarts = 1, .victims = true, .holds = true}},
+     .speed = 200,
+     .duration_ns = SECONDS(5400),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 1,
+     .compute_ms = 1700,
+     .spare_appears = true,
+     .fault = FAULT_TRAY_DEATH,
+     .fault_step = 120,
+     .ending = {.incidents = 1,
+                .kinds = KIND(CRASH),
+                .scopes = SCOPE(TRAY),
+                .severity = 1,
+                .damage = DAMAGE_TRAY,
+                .restarts = 1,
+                .victims = true,
+                .holds = true}},
     {.name = "storm",
      .summary = "one monitor accuses 40 % of the nodes within a minute while the job steps on",
-     .speed = 60, .duration_ns = SECONDS(780),
-     .racks = 4, .trays_spare = 2, .compute_ms = 1700,
-     .fault = FAULT_STORM, .magnitude = 0.4, .fault_step = 120,
-     .ending = {.incidents = 1, .kinds = KIND(FAULT), .scopes = SCOPE(JOB), .severity = 0,
+     .speed = 60,
+     .duration_ns = SECONDS(780),
+     .racks = 4,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_STORM,
+     .magnitude = 0.4,
+     .fault_step = 120,
+     .ending = {.incidents = 1,
+                .kinds = KIND(FAULT),
+                .scopes = SCOPE(JOB),
+                .severity = 0,
                 .observer_suspect = true}},
     {.name = "healthy",
-     .summary = "two hours of an everyday job: checkpoints, evaluations, garbage collection, a NotReady blip",
-     .speed = 400, .duration_ns = SECONDS(7200),
-     .racks = 2, .trays_spare = 2, .compute_ms = 3400, .everyday_noise = true},
+     .summary = "two hours of an everyday job: checkpoints, evaluations, garbage collection, a "
+                "NotReady blip",
+     .speed = 400,
+     .duration_ns = SECONDS(7200),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 3400,
+     .everyday_noise = true},
 };
 
 size_t scenario_count(void)
@@ -97,7 +154,8 @@ static void add_everyday_noise(struct cluster_config *config)
 }
 
 /* All spares are hidden; the one in the rack of the lost tray appears. */
-static void hide_spares(const struct scenario *scenario, struct cluster_config *config, uint64_t seed)
+static void hide_spares(const struct scenario *scenario, struct cluster_config *config,
+                        uint64_t seed)
 {
     struct random random;
     int32_t in_rack = config->model.trays_used + config->model.trays_spare;
@@ -107,8 +165,10 @@ static void hide_spares(const struct scenario *scenario, struct cluster_config *
         for (int32_t s = config->model.trays_used; s < in_rack; s++)
             config->hidden[config->hidden_count++] = r * in_rack + s;
     config->happenings[config->happening_count++] = (struct cluster_happening){
-        .kind = NODE_APPEARS, .tray = rack * in_rack + config->model.trays_used,
-        .after_ns = SECONDS(1800), .after_fault = true};
+        .kind = NODE_APPEARS,
+        .tray = rack * in_rack + config->model.trays_used,
+        .after_ns = SECONDS(1800),
+        .after_fault = true};
 }
 
 struct cluster_config scenario_cluster(const struct scenario *scenario, uint64_t seed)

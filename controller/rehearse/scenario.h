@@ -11,33 +11,34 @@ enum scenario_damage { DAMAGE_NONE = 0, DAMAGE_GPU, DAMAGE_TRAY, DAMAGE_RACK };
 /* How it must end. */
 struct ending {
     int incidents;
-    uint32_t kinds, scopes;        /* bit per enum value; of the incident */
+    uint32_t kinds, scopes; /* bit per enum value; of the incident */
     int severity;
-    enum scenario_damage damage;   /* DAMAGE_GPU, DAMAGE_TRAY: its tray is cordoned; DAMAGE_RACK: the rack */
+    enum scenario_damage
+        damage; /* DAMAGE_GPU, DAMAGE_TRAY: its tray is cordoned; DAMAGE_RACK: the rack */
     int restarts;
-    bool victims;                  /* ranks that stopped because of it are listed */
-    bool to_spare_rack;            /* the whole segment moves there; else to a spare of the same rack */
-    bool holds;                    /* held for one missing spare first */
+    bool victims;       /* ranks that stopped because of it are listed */
+    bool to_spare_rack; /* the whole segment moves there; else to a spare of the same rack */
+    bool holds;         /* held for one missing spare first */
     bool observer_suspect;
 };
 
 struct scenario {
     const char *name;
-    const char *summary;           /* one line for --help */
-    double speed;                  /* pipeline seconds a real second */
-    int64_t duration_ns;           /* without a fault to mend: its length; else the most that it may take */
-    int64_t linger_ns;             /* after the ending is reached: nothing more may happen */
+    const char *summary; /* one line for --help */
+    double speed;        /* pipeline seconds a real second */
+    int64_t duration_ns; /* without a fault to mend: its length; else the most that it may take */
+    int64_t linger_ns;   /* after the ending is reached: nothing more may happen */
     int32_t racks, spare_racks, trays_spare;
     double compute_ms;
-    bool everyday_noise;           /* evaluations, sequence lengths, GC, a node NotReady for 90 s */
-    bool spare_appears;            /* one hidden spare joins 30 min after the fault */
+    bool everyday_noise; /* evaluations, sequence lengths, GC, a node NotReady for 90 s */
+    bool spare_appears;  /* one hidden spare joins 30 min after the fault */
     enum fault_kind fault;
     double magnitude;
-    int64_t fault_step;            /* 0: no fault */
+    int64_t fault_step; /* 0: no fault */
     struct ending ending;
 };
 
-const struct scenario *scenario_find(const char *name);  /* NULL when there is none */
+const struct scenario *scenario_find(const char *name); /* NULL when there is none */
 size_t scenario_count(void);
 const struct scenario *scenario_at(size_t index);
 

@@ -2,7 +2,8 @@
 #include "controller/rehearse/sender.h"
 
 #include "controller/io/compress.h"
-#include "controller/sys/log.h"
+
+#include <stdio.h>
 
 enum { CONNECTIONS = 4, BUFFER_MAX_BYTES = 32 << 20, CALL_TIMEOUT_MS = 10000, CAUSE_BYTES = 200 };
 static const int64_t RETRY_NS = INT64_C(200000000);
@@ -10,7 +11,7 @@ static const int64_t RETRY_NS = INT64_C(200000000);
 struct connection {
     struct sender *owner;
     struct text gathering;
-    struct text under_way;       /* empty: the connection is free */
+    struct text under_way; /* empty: the connection is free */
     struct loop_timer *retry;
     bool zipped;
 };
@@ -79,8 +80,9 @@ static void on_answer(void *context, const struct http_answer *answer)
     if (answer->code / 100 != 2) {
         sender->counts.refused_batches++;
         size_t length = answer->body.length < CAUSE_BYTES ? answer->body.length : CAUSE_BYTES;
-        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "", length);
-        log_event(LOG_WARN, "batch_refused", kv_int("code", answer->code), kv_str("reason", body));
+        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "",
+                                        length);
+        fprintf(stderr, "a batch was refused with HTTP %d: %s\n", answer->code, body);
     }
     sender->counts.batches++;
     text_clear(&connection->under_way);
@@ -96,8 +98,11 @@ static void send_batch(void *context)
     bool zipped = connection->zipped && gzip_deflate(body, &packed, NULL) == OK;
     if (zipped)
         body = (struct view){packed.bytes, packed.length};
-    struct http_call call = {.method = "POST", .url = sender->url.bytes, .body = body,
-                             .content_type = "text/plain", .headers = zipped ? ZIPPED : NULL,
+    struct http_call call = {.method = "POST",
+                             .url = sender->url.bytes,
+                             .body = body,
+                             .content_type = "text/plain",
+                             .headers = zipped ? ZIPPED : NULL,
                              .timeout_ms = CALL_TIMEOUT_MS};
     http_client_start(sender->client, &call, on_answer, connection);
 }

@@ -27,8 +27,8 @@ struct call {
     struct call *next, *previous;
     enum call_kind kind;
     char operation_id[OPERATION_ID_BYTES];
-    int64_t limit_ns;                 /* pipeline time: after it a running operation is unknown */
-    struct loop_timer *timer;         /* of the next question */
+    int64_t limit_ns;         /* pipeline time: after it a running operation is unknown */
+    struct loop_timer *timer; /* of the next question */
     action_done_fn *done;
     world_done_fn *described;
     void *context;
@@ -72,8 +72,8 @@ static void add_path(struct text *url, const char *base, const char *operation_i
 {
     text_addf(url, "%s/v1/operations/", base);
     for (const char *c = operation_id; *c != '\0'; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-                     *c == '-' || *c == '_' || *c == '.';
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' || *c == '.';
         if (plain)
             text_add_bytes(url, c, 1);
         else
@@ -81,7 +81,8 @@ static void add_path(struct text *url, const char *base, const char *operation_i
     }
 }
 
-/* --- what an answer means --------------------------------------------------------------------------- */
+/* --- what an answer means
+ * --------------------------------------------------------------------------- */
 
 static void unknown(struct action_result *result, const char *reason)
 {
@@ -108,8 +109,8 @@ static bool read_operation(const struct json *root, struct action_result *result
 }
 
 /* True: *result is final. root lives as long as the caller's; reasons point into it. */
-static bool judge(const struct call *call, const struct http_answer *answer, const struct json *root,
-                  struct action_result *result)
+static bool judge(const struct call *call, const struct http_answer *answer,
+                  const struct json *root, struct action_result *result)
 {
     if (answer->status == ERR_UNREACHABLE) {
         *result = (struct action_result){OUTCOME_TRANSIENT, POLL_UNREACHABLE, answer->reason, NULL};
@@ -120,15 +121,16 @@ static bool judge(const struct call *call, const struct http_answer *answer, con
         return true;
     }
     if (call->kind == CALL_POLL && answer->code == 404) {
-        *result = (struct action_result){OUTCOME_UNKNOWN, POLL_ABSENT, "the cluster knows no such operation",
-                                         NULL};
+        *result = (struct action_result){OUTCOME_UNKNOWN, POLL_ABSENT,
+                                         "the cluster knows no such operation", NULL};
         return true;
     }
     bool refused = answer->code >= 400 && answer->code < 500 && answer->code != 404 &&
                    answer->code != 408 && answer->code != 429;
     if (refused) {
         *result = (struct action_result){
-            OUTCOME_REFUSED, POLL_DONE, json_get_string(root, "error", "the cluster refused the request"), NULL};
+            OUTCOME_REFUSED, POLL_DONE,
+            json_get_string(root, "error", "the cluster refused the request"), NULL};
         return true;
     }
     if (answer->code != 200) {
@@ -163,8 +165,10 @@ static void on_answer(void *context, const struct http_answer *answer)
     struct action_result result = {.outcome = OUTCOME_UNKNOWN, .poll = POLL_UNREACHABLE};
     AUTO(json_free) struct json *root = NULL;
     AUTO_TEXT response = {0};
-    text_add_bytes(&response, answer->body.bytes != NULL ? answer->body.bytes : "", answer->body.length);
-    if (answer->status == OK && json_parse((struct view){response.bytes, response.length}, &root, NULL) != OK)
+    text_add_bytes(&response, answer->body.bytes != NULL ? answer->body.bytes : "",
+                   answer->body.length);
+    if (answer->status == OK &&
+        json_parse((struct view){response.bytes, response.length}, &root, NULL) != OK)
         root = NULL;
     bool ended = judge(call, answer, root, &result);
     if (!ended && call->kind == CALL_START && clock_now_ns() < call->limit_ns) {
@@ -186,9 +190,11 @@ static void ask(struct call *call)
     http_client_start(call->owner->client, &http, on_answer, call);
 }
 
-/* --- the port ------------------------------------------------------------------------------------------ */
+/* --- the port
+ * ------------------------------------------------------------------------------------------ */
 
-static void put_names(struct json_writer *writer, const char *key, const char *const *names, size_t count)
+static void put_names(struct json_writer *writer, const char *key, const char *const *names,
+                      size_t count)
 {
     json_add_key(writer, key);
     json_open_array(writer);
@@ -218,7 +224,8 @@ static int64_t limit_of(const struct action *action)
 {
     AUTO(json_free) struct json *params = NULL;
     if (action->params_json != NULL)
-        ignore_status(json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
+        ignore_status(
+            json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
     return clock_now_ns() + json_get_int(params, "timeout_ns", ACTION_LIMIT_NS);
 }
 
@@ -232,8 +239,10 @@ static void start(void *self, const struct action *action, action_done_fn *done,
     text_copy(call->operation_id, sizeof call->operation_id, action->operation_id);
     add_path(&url, call->owner->url, action->operation_id);
     write_action(action, &body);
-    struct http_call http = {.method = "PUT", .url = url.bytes,
-                             .body = {body.bytes, body.length}, .timeout_ms = CALL_TIMEOUT_MS};
+    struct http_call http = {.method = "PUT",
+                             .url = url.bytes,
+                             .body = {body.bytes, body.length},
+                             .timeout_ms = CALL_TIMEOUT_MS};
     http_client_start(call->owner->client, &http, on_answer, call);
 }
 
@@ -254,7 +263,8 @@ static void on_world(void *context, const struct http_answer *answer)
     struct error error = {0};
     call_free(call);
     if (answer->status != OK)
-        error_set(&error, answer->status, "%s", answer->reason != NULL ? answer->reason : "no answer");
+        error_set(&error, answer->status, "%s",
+                  answer->reason != NULL ? answer->reason : "no answer");
     else if (answer->code != 200)
         error_set(&error, ERR_AGAIN, "the cluster answered HTTP %d", answer->code);
     else
@@ -288,8 +298,12 @@ struct actuator *rehearsal_new(struct loop *loop, struct http_client *client, co
     rehearsal->loop = loop;
     rehearsal->client = client;
     rehearsal->url = xstrndup(url, length > 0 && url[length - 1] == '/' ? length - 1 : length);
-    rehearsal->port = (struct actuator){.name = "rehearsal", .changes_world = true, .start = start,
-                                        .poll = poll, .describe = describe, .free = release,
+    rehearsal->port = (struct actuator){.name = "rehearsal",
+                                        .changes_world = true,
+                                        .start = start,
+                                        .poll = poll,
+                                        .describe = describe,
+                                        .free = release,
                                         .self = rehearsal};
     return &rehearsal->port;
 }

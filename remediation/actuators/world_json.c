@@ -1,18 +1,18 @@
-/* A node that does not say that it is ready is not; a job that does not name its phase is unknown. */
+/* A node that does not say that it is ready is not; a job that does not name its phase is unknown.
+ */
 #include "remediation/actuators/world_json.h"
 
 static struct world_node read_node(const struct json *node)
 {
-    return (struct world_node){
-        .name = json_get_string(node, "name", ""),
-        .rack = json_get_string(node, "rack", NULL),
-        .nvlink_domain = json_get_string(node, "nvlink_domain", NULL),
-        .ready = json_get_bool(node, "ready", false),
-        .cordoned = json_get_bool(node, "cordoned", true),
-        .cordoned_by = json_get_string(node, "cordoned_by", NULL),
-        .spare = json_get_bool(node, "spare", false),
-        .promised_to = json_get_string(node, "promised_to", NULL),
-        .gpus_allocatable = (int32_t)json_get_int(node, "gpus", 0)};
+    return (struct world_node){.name = json_get_string(node, "name", ""),
+                               .rack = json_get_string(node, "rack", NULL),
+                               .nvlink_domain = json_get_string(node, "nvlink_domain", NULL),
+                               .ready = json_get_bool(node, "ready", false),
+                               .cordoned = json_get_bool(node, "cordoned", true),
+                               .cordoned_by = json_get_string(node, "cordoned_by", NULL),
+                               .spare = json_get_bool(node, "spare", false),
+                               .promised_to = json_get_string(node, "promised_to", NULL),
+                               .gpus_allocatable = (int32_t)json_get_int(node, "gpus", 0)};
 }
 
 static struct world_job read_job(const struct json *job)
@@ -23,16 +23,15 @@ static struct world_job read_job(const struct json *job)
     size_t i = 0;
     for (const struct json *name = json_first(names); name != NULL; name = json_next(name))
         rank_nodes[i++] = json_string(name, "");
-    return (struct world_job){
-        .name = json_get_string(job, "name", ""),
-        .uid = json_get_string(job, "uid", ""),
-        .phase = json_get_string(job, "phase", "unknown"),
-        .restarts = json_get_int(job, "restarts", -1),
-        .restarts_max = json_get_int(job, "restarts_max", -1),
-        .checkpoint_step = json_get_int(job, "checkpoint_step", -1),
-        .checkpoint_time_ns = json_get_int(job, "checkpoint_time_ns", 0),
-        .rank_nodes = rank_nodes,
-        .rank_count = (int32_t)count};
+    return (struct world_job){.name = json_get_string(job, "name", ""),
+                              .uid = json_get_string(job, "uid", ""),
+                              .phase = json_get_string(job, "phase", "unknown"),
+                              .restarts = json_get_int(job, "restarts", -1),
+                              .restarts_max = json_get_int(job, "restarts_max", -1),
+                              .checkpoint_step = json_get_int(job, "checkpoint_step", -1),
+                              .checkpoint_time_ns = json_get_int(job, "checkpoint_time_ns", 0),
+                              .rank_nodes = rank_nodes,
+                              .rank_count = (int32_t)count};
 }
 
 static void tell_known(const struct json *root, world_done_fn *done, void *context)
@@ -53,12 +52,14 @@ static void tell_known(const struct json *root, world_done_fn *done, void *conte
     xfree(all_jobs);
 }
 
-void world_json_tell(const struct json *root, const char *why_unknown, world_done_fn *done, void *context)
+void world_json_tell(const struct json *root, const char *why_unknown, world_done_fn *done,
+                     void *context)
 {
     if (why_unknown == NULL && json_size(json_get(root, "nodes")) > 0) {
         tell_known(root, done, context);
         return;
     }
-    struct world world = {.reason = why_unknown != NULL ? why_unknown : "the cluster named no nodes"};
+    struct world world = {.reason = why_unknown != NULL ? why_unknown
+                                                        : "the cluster named no nodes"};
     done(context, &world);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BROOM BROOM_BINARY_DIR "/broom"
+#define BROOM  BROOM_BINARY_DIR "/broom"
 #define POLICY BROOM_SOURCE_DIR "/deploy/policies/nvl72-enforce.yaml"
 
 enum { LIMIT_MS = 200000 };
@@ -35,7 +35,8 @@ static void need_programs(void)
     made = true;
 }
 
-/* Runs with the given further words (NULL-terminated); prints what it said when the code is another one. */
+/* Runs with the given further words (NULL-terminated); prints what it said when the code is another
+ * one. */
 static void expect(int code, const char *scenario, const char *const *words)
 {
     const char *argv[24] = {BROOM, "rehearse", scenario, "--seed=1"};
@@ -52,7 +53,8 @@ static void expect(int code, const char *scenario, const char *const *words)
     CU_ASSERT_EQUAL(child.code, code);
     if (child.code != code) {
         AUTO_FREE char *said = test_read_file(out_path);
-        printf("\n%s ended with %d, %d was expected:\n%s\n", scenario, child.code, code, said != NULL ? said : "");
+        printf("\n%s ended with %d, %d was expected:\n%s\n", scenario, child.code, code,
+               said != NULL ? said : "");
     }
 }
 

@@ -1,5 +1,5 @@
-/* A rehearsal in virtual time and one process: the cluster's lines go through the whole pipeline, its actuator
- * is the cluster itself, records are durable at once.
+/* A rehearsal in virtual time and one process: the cluster's lines go through the whole pipeline,
+ * its actuator is the cluster itself, records are durable at once.
  */
 #ifndef BROOM_TESTS_SIM_SIM_H
 #define BROOM_TESTS_SIM_SIM_H
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define SIM_START_NS INT64_C(1780000000000000000)
-#define SIM_SECOND INT64_C(1000000000)
+#define SIM_SECOND   INT64_C(1000000000)
 
 struct sim {
     const struct scenario *scenario;
@@ -24,22 +24,23 @@ struct sim {
     struct pipeline *pipeline;
     struct actuator actuator;
     struct endings *endings;
-    struct text lines;               /* of the pass under way */
-    struct json **incidents;         /* newest record of each, by number */
-    struct text *timelines;          /* JSON array bodies, by number */
+    struct text lines;       /* of the pass under way */
+    struct json **incidents; /* newest record of each, by number */
+    struct text *timelines;  /* JSON array bodies, by number */
     size_t incident_count;
     int64_t now_ns;
     int64_t verdicts[VERDICT_KIND_COUNT];
-    bool say;                        /* TEST_SAY: print timelines */
+    bool say; /* TEST_SAY: print timelines */
 };
 
 struct sim_options {
     uint64_t seed;
-    const char *policy;              /* file; NULL: the shipped enforce policy; "": none */
+    const char *policy; /* file; NULL: the shipped enforce policy; "": none */
     bool detection_off, swallow_restart;
 };
 
-/* --- records ------------------------------------------------------------------------------------------- */
+/* --- records
+ * ------------------------------------------------------------------------------------------- */
 
 static void sim_fit(struct sim *sim, size_t number)
 {
@@ -82,7 +83,8 @@ static void sim_submit(void *self, struct view records, bool spoolable, pipeline
     (void)spoolable;
     for (size_t at = 0; at < records.length;) {
         const char *newline = memchr(records.bytes + at, '\n', records.length - at);
-        size_t length = newline != NULL ? (size_t)(newline - records.bytes) - at : records.length - at;
+        size_t length = newline != NULL ? (size_t)(newline - records.bytes) - at
+                                        : records.length - at;
         sim_take_record(self, (struct view){records.bytes + at, length});
         at += length + 1;
     }
@@ -103,7 +105,8 @@ static void sim_notify(void *self, const char *incident_ref, const char *params_
     (void)params_json;
 }
 
-static void sim_on_verdict(void *context, const struct live_job *live, const struct verdict *verdict)
+static void sim_on_verdict(void *context, const struct live_job *live,
+                           const struct verdict *verdict)
 {
     struct sim *sim = context;
     (void)live;
@@ -114,9 +117,11 @@ static void sim_on_verdict(void *context, const struct live_job *live, const str
                scope_name(verdict->scope), verdict->id, cause_name(verdict->cause), verdict->evict);
 }
 
-/* --- the cluster as an actuator -------------------------------------------------------------------------- */
+/* --- the cluster as an actuator
+ * -------------------------------------------------------------------------- */
 
-static void sim_write_names(struct json_writer *writer, const char *key, const char *const *names, size_t count)
+static void sim_write_names(struct json_writer *writer, const char *key, const char *const *names,
+                            size_t count)
 {
     json_add_key(writer, key);
     json_open_array(writer);
@@ -125,10 +130,11 @@ static void sim_write_names(struct json_writer *writer, const char *key, const c
     json_close(writer);
 }
 
-static void sim_answer(const struct cluster_operation *operation, action_done_fn *done, void *context)
+static void sim_answer(const struct cluster_operation *operation, action_done_fn *done,
+                       void *context)
 {
-    struct action_result result = {.outcome = operation->outcome, .poll = POLL_DONE,
-                                   .reason = operation->reason};
+    struct action_result result = {
+        .outcome = operation->outcome, .poll = POLL_DONE, .reason = operation->reason};
     if (operation->running) {
         result.outcome = OUTCOME_UNKNOWN;
         result.poll = POLL_RUNNING;
@@ -151,15 +157,16 @@ static void sim_act(void *self, const struct action *action, action_done_fn *don
     sim_write_names(&writer, "spares", action->spares, action->spare_count);
     json_close(&writer);
     CU_ASSERT_FATAL(json_parse((struct view){body.bytes, body.length}, &root, NULL) == OK);
-    CU_ASSERT_FATAL(cluster_operate(sim->cluster, action->operation_id, root, sim->now_ns, &operation, NULL) ==
-                    OK);
+    CU_ASSERT_FATAL(cluster_operate(sim->cluster, action->operation_id, root, sim->now_ns,
+                                    &operation, NULL) == OK);
     sim_answer(operation, done, context);
 }
 
 static void sim_poll(void *self, const struct action *action, action_done_fn *done, void *context)
 {
     struct sim *sim = self;
-    const struct cluster_operation *operation = cluster_find_operation(sim->cluster, action->operation_id);
+    const struct cluster_operation *operation = cluster_find_operation(sim->cluster,
+                                                                       action->operation_id);
     struct action_result absent = {.outcome = OUTCOME_UNKNOWN, .poll = POLL_ABSENT};
     if (operation == NULL)
         done(context, &absent);
@@ -183,7 +190,9 @@ static void sim_describe(void *self, world_done_fn *done, void *context)
     world_json_tell(root, NULL, done, context);
 }
 
-/* --- running ------------------------------------------------------------------------------------------------ */
+/* --- running
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static void sim_put_job(struct sim *sim)
 {
@@ -198,13 +207,15 @@ static void sim_put_job(struct sim *sim)
 
 static struct remediation *sim_core(const struct sim_options *options)
 {
-    struct remediation_params params = {.daemon_mode = MODE_ENFORCE, .actuator = "sim", .next_number = 1};
+    struct remediation_params params = {
+        .daemon_mode = MODE_ENFORCE, .actuator = "sim", .next_number = 1};
     struct remediation *core = remediation_new(&params);
     struct policy_set *set = NULL;
     AUTO_TEXT findings = {0};
     struct error error = {0};
     const char *file = options->policy != NULL ? options->policy
-                                               : BROOM_SOURCE_DIR "/deploy/policies/nvl72-enforce.yaml";
+                                               : BROOM_SOURCE_DIR
+                           "/deploy/policies/nvl72-enforce.yaml";
     if (file[0] == '\0')
         return core;
     CU_ASSERT_FATAL(policy_files_load(file, &set, &findings, &error) == OK);
@@ -212,25 +223,35 @@ static struct remediation *sim_core(const struct sim_options *options)
     return core;
 }
 
-static void sim_open(struct sim *sim, const struct scenario *scenario, const struct sim_options *options)
+static void sim_open(struct sim *sim, const struct scenario *scenario,
+                     const struct sim_options *options)
 {
-    struct pipeline_params params = {
-        .limits = {.memory_bytes = INT64_C(1) << 30, .series_bytes_per_job = INT64_C(64) << 20, .jobs = 4,
-                   .ranks = 4096},
-        .detection = engine_params_default()};
+    struct pipeline_params params = {.limits = {.memory_bytes = INT64_C(1) << 30,
+                                                .series_bytes_per_job = INT64_C(64) << 20,
+                                                .jobs = 4,
+                                                .ranks = 4096},
+                                     .detection = engine_params_default()};
     struct cluster_config config = scenario_cluster(scenario, options->seed);
     struct model_fault fault = scenario_fault(scenario, options->seed);
-    *sim = (struct sim){.scenario = scenario, .now_ns = SIM_START_NS, .say = getenv("TEST_SAY") != NULL};
+    *sim = (struct sim){
+        .scenario = scenario, .now_ns = SIM_START_NS, .say = getenv("TEST_SAY") != NULL};
     params.detection.enabled = !options->detection_off;
     config.swallow_restart = options->swallow_restart;
     sim->cluster = cluster_new(&config);
     if (scenario->fault_step > 0)
         model_add_fault(cluster_model(sim->cluster), &fault);
     sim->endings = endings_new(scenario, options->seed);
-    sim->actuator = (struct actuator){.name = "sim", .changes_world = true, .start = sim_act,
-                                      .poll = sim_poll, .describe = sim_describe, .self = sim};
-    struct pipeline_ports ports = {.self = sim, .submit = sim_submit, .diverged = sim_diverged,
-                                   .notify = sim_notify, .actuator = &sim->actuator};
+    sim->actuator = (struct actuator){.name = "sim",
+                                      .changes_world = true,
+                                      .start = sim_act,
+                                      .poll = sim_poll,
+                                      .describe = sim_describe,
+                                      .self = sim};
+    struct pipeline_ports ports = {.self = sim,
+                                   .submit = sim_submit,
+                                   .diverged = sim_diverged,
+                                   .notify = sim_notify,
+                                   .actuator = &sim->actuator};
     sim->pipeline = pipeline_new(&params, &ports, sim_core(options));
     pipeline_on_verdict(sim->pipeline, sim_on_verdict, sim);
     pipeline_guards(sim->pipeline, true, true, true, sim->now_ns);
@@ -263,7 +284,8 @@ static void sim_second(struct sim *sim)
     sim->now_ns += SIM_SECOND;
     text_clear(&sim->lines);
     cluster_advance(sim->cluster, sim->now_ns, sim_on_sample, sim);
-    struct pipeline_write write = {.body = {sim->lines.bytes, sim->lines.length}, .source = "events"};
+    struct pipeline_write write = {.body = {sim->lines.bytes, sim->lines.length},
+                                   .source = "events"};
     if (sim->lines.length > 0)
         pipeline_write(sim->pipeline, &write, sim->now_ns);
     pipeline_tick(sim->pipeline, sim->now_ns);
@@ -280,7 +302,8 @@ static struct json *sim_incidents(const struct sim *sim)
         text_add(&text, text.length > 1 ? "," : "");
         json_print(sim->incidents[i], &text);
         text.length--; /* the record's closing brace */
-        text_addf(&text, ",\"timeline\":[%s]}", sim->timelines[i].bytes != NULL ? sim->timelines[i].bytes : "");
+        text_addf(&text, ",\"timeline\":[%s]}",
+                  sim->timelines[i].bytes != NULL ? sim->timelines[i].bytes : "");
     }
     text_add(&text, "]");
     CU_ASSERT_FATAL(json_parse((struct view){text.bytes, text.length}, &root, NULL) == OK);
@@ -295,7 +318,8 @@ static int sim_check(const struct sim *sim, struct text *disagreements)
     return endings_check(sim->endings, &evidence, disagreements);
 }
 
-/* Runs to the ending and past it; returns the number of disagreements, 0 when all is as it must be. */
+/* Runs to the ending and past it; returns the number of disagreements, 0 when all is as it must be.
+ */
 static int sim_run(struct sim *sim, struct text *disagreements)
 {
     const struct scenario *scenario = sim->scenario;

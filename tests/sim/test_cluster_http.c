@@ -1,7 +1,7 @@
 /* The rehearsal's actuator against the rehearsal's cluster, over real HTTP. */
-#include "controller/rehearse/cluster_http.h"
-#include "controller/io/http_server.h"
 #include "controller/ingest/lineproto.h"
+#include "controller/io/http_server.h"
+#include "controller/rehearse/cluster_http.h"
 #include "controller/sys/clock.h"
 #include "remediation/actuators/rehearsal.h"
 #include "tests/harness/test.h"
@@ -15,11 +15,11 @@ struct bench {
     struct cluster_http *http;
     struct http_client *client;
     struct actuator *actuator;
-    struct http_server *broomd;      /* takes the lines */
+    struct http_server *broomd; /* takes the lines */
     struct loop_timer *limit;
-    int refuse_writes;               /* answered 503 first */
+    int refuse_writes; /* answered 503 first */
     int64_t samples, bad, writes;
-    int64_t wanted;                  /* samples that end the loop */
+    int64_t wanted; /* samples that end the loop */
     char cluster_url[64];
     struct action_result result;
     int answers;
@@ -107,7 +107,8 @@ static void open_bench(struct bench *bench)
     CU_ASSERT_FATAL(cluster_http_new(&params, &bench->http, NULL) == OK);
     snprintf(bench->cluster_url, sizeof bench->cluster_url, "http://127.0.0.1:%d",
              cluster_http_port(bench->http));
-    snprintf(bench->node, sizeof bench->node, "%s", model_tray_name(cluster_model(bench->cluster), 1));
+    snprintf(bench->node, sizeof bench->node, "%s",
+             model_tray_name(cluster_model(bench->cluster), 1));
     bench->client = http_client_new(bench->loop);
     bench->actuator = rehearsal_new(bench->loop, bench->client, bench->cluster_url);
     bench->broomd = http_server_new(bench->loop, &limits, on_write, bench);
@@ -140,8 +141,12 @@ static void run_for(struct bench *bench, int64_t limit_ns)
 static void begin(struct bench *bench, const char *id, bool poll)
 {
     const char *nodes[] = {bench->node};
-    struct action action = {.verb = VERB_CORDON, .incident_ref = "INC-1", .job = "default/llm",
-                            .nodes = nodes, .node_count = 1, .reason = "broom:INC-1"};
+    struct action action = {.verb = VERB_CORDON,
+                            .incident_ref = "INC-1",
+                            .job = "default/llm",
+                            .nodes = nodes,
+                            .node_count = 1,
+                            .reason = "broom:INC-1"};
     text_copy(action.operation_id, sizeof action.operation_id, id);
     if (poll)
         bench->actuator->poll(bench->actuator->self, &action, on_done, bench);

@@ -7,12 +7,14 @@
 /* The end of a rehearsal that nobody mends is its time limit: it may come fast. */
 TEST(detection_switched_off_is_noticed)
 {
-    expect(1, "tray-lost", (const char *const[]){"--policy=" POLICY, "--no-detection", "--speed=300", NULL});
+    expect(1, "tray-lost",
+           (const char *const[]){"--policy=" POLICY, "--no-detection", "--speed=300", NULL});
 }
 
 TEST(a_swallowed_restart_is_noticed)
 {
-    expect(1, "tray-lost", (const char *const[]){"--policy=" POLICY, "--swallow-restart", "--speed=150", NULL});
+    expect(1, "tray-lost",
+           (const char *const[]){"--policy=" POLICY, "--swallow-restart", "--speed=150", NULL});
 }
 
 TEST(a_policy_that_does_nothing_is_noticed)
@@ -23,7 +25,8 @@ TEST(a_policy_that_does_nothing_is_noticed)
     path_of("nothing.yaml", path, sizeof path);
     FILE *file = fopen(path, "w");
     CU_ASSERT_FATAL(file != NULL);
-    fputs("apiVersion: broomwagon.io/v1\nkind: RemediationPolicy\nmetadata: {name: nothing, owner: a@example.com}\n"
+    fputs("apiVersion: broomwagon.io/v1\nkind: RemediationPolicy\nmetadata: {name: nothing, owner: "
+          "a@example.com}\n"
           "mode: enforce\nrules:\n  - {name: all, match: {}, plan: record}\nplans:\n  record: []\n",
           file);
     fclose(file);
@@ -46,7 +49,8 @@ TEST(an_empty_policy_folder_is_noticed)
 
 TEST(what_it_leaves_stands_in_the_out_folder)
 {
-    static const char *const NAMES[] = {"stream.lp.zst", "job.json", "verdicts.jsonl", "actions.jsonl", "INC-1.tar"};
+    static const char *const NAMES[] = {"stream.lp.zst", "job.json", "verdicts.jsonl",
+                                        "actions.jsonl", "INC-1.tar"};
     AUTO_TEXT option = {0};
     char out[300];
     need_programs();
@@ -91,7 +95,10 @@ TEST(mistakes_on_the_command_line_are_named)
     expect(2, "tray-lost", (const char *const[]){"healthy", NULL});
 }
 
-TEST(nothing_is_left_behind) { leave_nothing(); }
+TEST(nothing_is_left_behind)
+{
+    leave_nothing();
+}
 
 TESTS(T(detection_switched_off_is_noticed), T(a_swallowed_restart_is_noticed),
       T(a_policy_that_does_nothing_is_noticed), T(an_empty_policy_folder_is_noticed),

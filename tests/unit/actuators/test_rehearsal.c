@@ -9,7 +9,7 @@
 
 /* A cluster that answers as told: one row a request, the last one stays. */
 struct reply {
-    int code;            /* 0: no answer */
+    int code; /* 0: no answer */
     const char *body;
 };
 
@@ -90,8 +90,12 @@ static const char *const NODES[] = {"gb-1", "gb-2"};
 
 static struct action cordon(void)
 {
-    struct action action = {.verb = VERB_CORDON, .incident_ref = "INC-3", .job = "default/llm",
-                            .nodes = NODES, .node_count = 2, .reason = "broom:INC-3 \"slow\"",
+    struct action action = {.verb = VERB_CORDON,
+                            .incident_ref = "INC-3",
+                            .job = "default/llm",
+                            .nodes = NODES,
+                            .node_count = 2,
+                            .reason = "broom:INC-3 \"slow\"",
                             .params_json = "{\"timeout_ns\":20000000000}"};
     text_copy(action.operation_id, sizeof action.operation_id, "INC-3/0/2/1");
     return action;
@@ -108,8 +112,10 @@ static void start(struct bench *bench, const struct reply *replies)
 TEST(an_action_is_put_under_its_operation_id_and_its_outcome_comes_back)
 {
     struct bench bench;
-    start(&bench, (const struct reply[]){
-                      {200, "{\"state\":\"done\",\"outcome\":\"superseded\",\"reason\":\"somebody did\"}"}, {0, NULL}});
+    start(&bench,
+          (const struct reply[]){
+              {200, "{\"state\":\"done\",\"outcome\":\"superseded\",\"reason\":\"somebody did\"}"},
+              {0, NULL}});
     CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUPERSEDED);
     CU_ASSERT_STRING_EQUAL(bench.reason, "somebody did");
     CU_ASSERT_STRING_EQUAL(bench.methods[0], "PUT");
@@ -221,10 +227,12 @@ static struct world *describe(const char *body, int code)
 
 TEST(a_description_is_the_world_and_what_it_leaves_out_is_not_assumed)
 {
-    AUTO(world_free) struct world *world = describe(
-        "{\"nodes\":[{\"name\":\"gb-1\",\"rack\":\"rk-1\",\"ready\":true,\"cordoned\":false,\"spare\":true,"
-        "\"gpus\":4},{\"name\":\"gb-2\"}],\"jobs\":[{\"name\":\"default/llm\",\"rank_nodes\":[\"gb-2\"]}]}",
-        200);
+    AUTO(world_free)
+    struct world *world = describe("{\"nodes\":[{\"name\":\"gb-1\",\"rack\":\"rk-1\",\"ready\":"
+                                   "true,\"cordoned\":false,\"spare\":true,"
+                                   "\"gpus\":4},{\"name\":\"gb-2\"}],\"jobs\":[{\"name\":\"default/"
+                                   "llm\",\"rank_nodes\":[\"gb-2\"]}]}",
+                                   200);
     CU_ASSERT(world->known);
     CU_ASSERT_EQUAL(world->node_count, 2);
     CU_ASSERT(world_find_node(world, "gb-1")->spare);
@@ -237,8 +245,8 @@ TEST(a_description_is_the_world_and_what_it_leaves_out_is_not_assumed)
 
 TEST(an_error_or_an_empty_list_is_no_world)
 {
-    static const struct reply replies[] = {{500, "{}"}, {200, "{\"nodes\":[]}"}, {200, "nonsense"},
-                                           {200, "{\"error\":\"x\"}"}};
+    static const struct reply replies[] = {
+        {500, "{}"}, {200, "{\"nodes\":[]}"}, {200, "nonsense"}, {200, "{\"error\":\"x\"}"}};
     for (size_t i = 0; i < ARRAY_LEN(replies); i++) {
         AUTO(world_free) struct world *world = describe(replies[i].body, replies[i].code);
         CU_ASSERT_FALSE(world->known);
@@ -278,6 +286,5 @@ TESTS(T(an_action_is_put_under_its_operation_id_and_its_outcome_comes_back),
       T(a_cluster_that_cannot_be_reached_has_done_nothing),
       T(poll_only_reads_and_tells_absent_from_unreachable),
       T(a_description_is_the_world_and_what_it_leaves_out_is_not_assumed),
-      T(an_error_or_an_empty_list_is_no_world),
-      T(freeing_drops_calls_that_are_under_way),
+      T(an_error_or_an_empty_list_is_no_world), T(freeing_drops_calls_that_are_under_way),
       T(a_dry_run_says_what_it_would_have_done))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define START_NS INT64_C(1780000000000000000)
-#define SECOND INT64_C(1000000000)
+#define SECOND   INT64_C(1000000000)
 
 struct counts {
     int64_t hellos, steps, not_ready, ready;
@@ -66,16 +66,19 @@ static void put_node(struct cluster *cluster, const char *id, const char *verb, 
 {
     char body[256];
     const char *list = strcmp(verb, "promise_spare") == 0 ? "spares" : "nodes";
-    snprintf(body, sizeof body, "{\"verb\":\"%s\",\"incident\":\"INC-1\",\"job\":\"default/llm\",\"%s\":[\"%s\"]}",
+    snprintf(body, sizeof body,
+             "{\"verb\":\"%s\",\"incident\":\"INC-1\",\"job\":\"default/llm\",\"%s\":[\"%s\"]}",
              verb, list, name(cluster, tray));
     *ret_operation = operate(cluster, id, body);
 }
 
-static struct cluster_operation restart_onto(struct cluster *cluster, const char *id, int32_t from, int32_t to)
+static struct cluster_operation restart_onto(struct cluster *cluster, const char *id, int32_t from,
+                                             int32_t to)
 {
     char body[256];
     snprintf(body, sizeof body,
-             "{\"verb\":\"restart_job\",\"incident\":\"INC-1\",\"job\":\"default/llm\",\"nodes\":[\"%s\"],"
+             "{\"verb\":\"restart_job\",\"incident\":\"INC-1\",\"job\":\"default/"
+             "llm\",\"nodes\":[\"%s\"],"
              "\"spares\":[\"%s\"]}",
              name(cluster, from), name(cluster, to));
     return operate(cluster, id, body);
@@ -87,7 +90,8 @@ TEST(a_dead_node_is_marked_after_its_grace_and_the_job_resumes_on_the_spare)
     struct cluster_operation operation;
     AUTO(cluster_free) struct cluster *cluster = small_cluster();
     struct model *model = cluster_model(cluster);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 1, .from_step = 25});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 1, .from_step = 25});
     cluster_start(cluster, START_NS);
     cluster_advance(cluster, START_NS + 110 * SECOND, count, &counts);
     CU_ASSERT_EQUAL(model_info(model).phase, MODEL_STUCK);
@@ -135,8 +139,9 @@ TEST(a_node_that_is_not_free_is_refused_as_a_spare)
     put_node(cluster, "INC-1/0/2/1", "cordon", 5, &operation);
     put_node(cluster, "INC-1/0/3/1", "promise_spare", 5, &operation);
     CU_ASSERT_EQUAL(operation.outcome, OUTCOME_REFUSED);
-    operation = operate(cluster, "INC-1/0/5/1",
-                        "{\"verb\":\"promise_spare\",\"job\":\"default/llm\",\"spares\":[\"no-such\"]}");
+    operation = operate(
+        cluster, "INC-1/0/5/1",
+        "{\"verb\":\"promise_spare\",\"job\":\"default/llm\",\"spares\":[\"no-such\"]}");
     CU_ASSERT_EQUAL(operation.outcome, OUTCOME_REFUSED);
 }
 
@@ -144,11 +149,13 @@ TEST(a_checkpoint_is_running_until_it_is_saved_and_refused_when_nothing_moves)
 {
     struct counts counts = {0};
     AUTO(cluster_free) struct cluster *cluster = small_cluster();
-    model_add_fault(cluster_model(cluster),
-                    &(struct model_fault){.kind = FAULT_HANG, .tray = 1, .gpu = 2, .from_step = 60});
+    model_add_fault(
+        cluster_model(cluster),
+        &(struct model_fault){.kind = FAULT_HANG, .tray = 1, .gpu = 2, .from_step = 60});
     cluster_start(cluster, START_NS);
     cluster_advance(cluster, START_NS + 75 * SECOND, count, &counts);
-    const char *body = "{\"verb\":\"request_checkpoint\",\"incident\":\"INC-1\",\"job\":\"default/llm\"}";
+    const char *body =
+        "{\"verb\":\"request_checkpoint\",\"incident\":\"INC-1\",\"job\":\"default/llm\"}";
     struct cluster_operation operation = operate(cluster, "INC-1/0/2/1", body);
     CU_ASSERT(operation.running);
     int64_t before = model_info(cluster_model(cluster)).checkpoint_step;
@@ -169,7 +176,8 @@ TEST(a_swallowed_restart_is_accepted_and_changes_nothing)
     cluster_start(cluster, START_NS);
     cluster_advance(cluster, START_NS + 60 * SECOND, count, &counts);
     struct cluster_operation operation = operate(
-        cluster, "INC-1/0/4/1", "{\"verb\":\"restart_job\",\"incident\":\"INC-1\",\"job\":\"default/llm\"}");
+        cluster, "INC-1/0/4/1",
+        "{\"verb\":\"restart_job\",\"incident\":\"INC-1\",\"job\":\"default/llm\"}");
     CU_ASSERT_EQUAL(operation.outcome, OUTCOME_SUCCEEDED);
     cluster_advance(cluster, START_NS + 300 * SECOND, count, &counts);
     CU_ASSERT_EQUAL(counts.hellos, 128);
@@ -197,10 +205,10 @@ TEST(a_hidden_tray_joins_as_a_spare_and_a_blip_passes)
     config.model.trays_spare = 1;
     config.hidden[0] = 16;
     config.hidden_count = 1;
-    config.happenings[0] = (struct cluster_happening){.kind = NODE_APPEARS, .tray = 16,
-                                                      .after_ns = 100 * SECOND};
-    config.happenings[1] = (struct cluster_happening){.kind = NODE_BLIPS, .tray = 3,
-                                                      .after_ns = 50 * SECOND, .for_ns = 90 * SECOND};
+    config.happenings[0] = (struct cluster_happening){
+        .kind = NODE_APPEARS, .tray = 16, .after_ns = 100 * SECOND};
+    config.happenings[1] = (struct cluster_happening){
+        .kind = NODE_BLIPS, .tray = 3, .after_ns = 50 * SECOND, .for_ns = 90 * SECOND};
     config.happening_count = 2;
     AUTO(cluster_free) struct cluster *cluster = cluster_new(&config);
     AUTO_TEXT before = {0};

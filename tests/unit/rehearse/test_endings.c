@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define START_NS INT64_C(1780000000000000000)
-#define SECOND INT64_C(1000000000)
+#define SECOND   INT64_C(1000000000)
 
 /* A rehearsal of tray-lost played by hand, as it must be; tests spoil one thing each. */
 struct bench {
@@ -27,7 +27,8 @@ static void operate(struct bench *bench, const char *id, const char *verb, const
     AUTO_TEXT body = {0};
     AUTO(json_free) struct json *root = NULL;
     const struct cluster_operation *operation;
-    text_addf(&body, "{\"verb\":\"%s\",\"incident\":\"INC-1\",\"job\":\"default/rehearsal\"%s}", verb, lists);
+    text_addf(&body, "{\"verb\":\"%s\",\"incident\":\"INC-1\",\"job\":\"default/rehearsal\"%s}",
+              verb, lists);
     CU_ASSERT_FATAL(json_parse(view_of(body.bytes), &root, NULL) == OK);
     CU_ASSERT_FATAL(cluster_operate(bench->cluster, id, root, 0, &operation, NULL) == OK);
 }
@@ -40,8 +41,7 @@ static void open_bench(struct bench *bench)
     struct model_fault fault = scenario_fault(bench->scenario, test_seed());
     struct model *model = cluster_model(bench->cluster);
     snprintf(bench->node, sizeof bench->node, "%s", model_tray_name(model, fault.tray));
-    snprintf(bench->spare, sizeof bench->spare, "%s",
-             model_tray_name(model, fault.rack * 18 + 16));
+    snprintf(bench->spare, sizeof bench->spare, "%s", model_tray_name(model, fault.rack * 18 + 16));
     snprintf(bench->other, sizeof bench->other, "%s",
              model_tray_name(model, fault.rack * 18 + (fault.tray % 18 + 1) % 16));
     cluster_start(bench->cluster, START_NS);
@@ -55,22 +55,27 @@ static void act(struct bench *bench)
     operate(bench, "INC-1/0/2/1", "cordon", lists);
     snprintf(lists, sizeof lists, ",\"spares\":[\"%s\"]", bench->spare);
     operate(bench, "INC-1/0/4/1", "promise_spare", lists);
-    snprintf(lists, sizeof lists, ",\"nodes\":[\"%s\"],\"spares\":[\"%s\"]", bench->node, bench->spare);
+    snprintf(lists, sizeof lists, ",\"nodes\":[\"%s\"],\"spares\":[\"%s\"]", bench->node,
+             bench->spare);
     operate(bench, "INC-1/0/5/1", "restart_job", lists);
     cluster_advance(bench->cluster, START_NS + 600 * SECOND, ignore, NULL);
 }
 
-static void tell(struct bench *bench, const char *kind, const char *domain, int severity, const char *status)
+static void tell(struct bench *bench, const char *kind, const char *domain, int severity,
+                 const char *status)
 {
     text_clear(&bench->incident);
-    text_addf(&bench->incident,
-              "[{\"ref\":\"INC-1\",\"number\":1,\"kind\":\"%s\",\"scope\":\"tray\",\"domain\":\"%s\",\"severity\":%d,"
-              "\"status\":\"%s\",\"phase\":\"repairing\",\"nodes\":[\"%s\"],\"victims\":[1],\"timeline\":[],"
-              "\"state\":{\"actions\":["
-              "{\"operation_id\":\"INC-1/0/2/1\",\"verb\":\"cordon\",\"outcome\":\"succeeded\"},"
-              "{\"operation_id\":\"INC-1/0/4/1\",\"verb\":\"promise_spare\",\"outcome\":\"succeeded\"},"
-              "{\"operation_id\":\"INC-1/0/5/1\",\"verb\":\"restart_job\",\"outcome\":\"succeeded\"}]}}]",
-              kind, domain, severity, status, domain);
+    text_addf(
+        &bench->incident,
+        "[{\"ref\":\"INC-1\",\"number\":1,\"kind\":\"%s\",\"scope\":\"tray\",\"domain\":\"%s\","
+        "\"severity\":%d,"
+        "\"status\":\"%s\",\"phase\":\"repairing\",\"nodes\":[\"%s\"],\"victims\":[1],\"timeline\":"
+        "[],"
+        "\"state\":{\"actions\":["
+        "{\"operation_id\":\"INC-1/0/2/1\",\"verb\":\"cordon\",\"outcome\":\"succeeded\"},"
+        "{\"operation_id\":\"INC-1/0/4/1\",\"verb\":\"promise_spare\",\"outcome\":\"succeeded\"},"
+        "{\"operation_id\":\"INC-1/0/5/1\",\"verb\":\"restart_job\",\"outcome\":\"succeeded\"}]}}]",
+        kind, domain, severity, status, domain);
 }
 
 /* Returns the number of disagreements; the sentences stand in out. */
@@ -172,7 +177,8 @@ TEST(an_action_that_the_cluster_never_saw_is_a_disagreement)
     open_bench(&bench);
     tell(&bench, "crash", bench.node, 1, "mitigated");
     check(&bench, &out);
-    CU_ASSERT_PTR_NOT_NULL(strstr(out.bytes, "INC-1 claims restart_job (INC-1/0/5/1), of which the cluster knows nothing"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        out.bytes, "INC-1 claims restart_job (INC-1/0/5/1), of which the cluster knows nothing"));
     close_bench(&bench);
 }
 
@@ -181,7 +187,8 @@ TEST(every_scenario_has_a_name_a_summary_and_a_fault_inside_its_cluster)
     for (size_t i = 0; i < scenario_count(); i++) {
         const struct scenario *scenario = scenario_at(i);
         CU_ASSERT_PTR_EQUAL(scenario_find(scenario->name), scenario);
-        CU_ASSERT(scenario->summary[0] != '\0' && scenario->speed >= 1 && scenario->duration_ns > 0);
+        CU_ASSERT(scenario->summary[0] != '\0' && scenario->speed >= 1 &&
+                  scenario->duration_ns > 0);
         for (uint64_t seed = 1; seed <= 20; seed++) {
             AUTO(cluster_free) struct cluster *cluster = scenario_build(scenario, seed);
             struct model_fault fault = scenario_fault(scenario, seed);
@@ -193,7 +200,8 @@ TEST(every_scenario_has_a_name_a_summary_and_a_fault_inside_its_cluster)
 }
 
 TESTS(T(a_rehearsal_that_ended_as_it_must_has_no_disagreement), T(nothing_done_is_told_in_words),
-      T(an_action_asked_for_twice_is_a_disagreement), T(a_cordon_of_a_healthy_node_is_a_disagreement),
+      T(an_action_asked_for_twice_is_a_disagreement),
+      T(a_cordon_of_a_healthy_node_is_a_disagreement),
       T(an_incident_about_the_wrong_place_is_a_disagreement),
       T(an_action_that_the_cluster_never_saw_is_a_disagreement),
       T(every_scenario_has_a_name_a_summary_and_a_fault_inside_its_cluster))

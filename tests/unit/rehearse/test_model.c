@@ -85,8 +85,9 @@ TEST(a_slow_gpu_has_the_largest_own_time_and_the_smallest_all_reduce)
     struct model_config config = model_config_default();
     config.tp = 1;
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_SLOW_GPU, .tray = 3, .gpu = 1,
-                                                 .magnitude = 1.3, .from_step = 10});
+    model_add_fault(
+        model, &(struct model_fault){
+                   .kind = FAULT_SLOW_GPU, .tray = 3, .gpu = 1, .magnitude = 1.3, .from_step = 10});
     struct seen *seen = run_to_step(model, 20);
     for (int r = 0; r < 128; r++) {
         CU_ASSERT(r == 13 || seen->own[r] < 0.9 * seen->own[13]);
@@ -102,7 +103,8 @@ TEST(a_stalled_host_slows_its_tray_while_its_sms_starve)
     struct model_config config = model_config_default();
     config.tp = 1;
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_SLOW_HOST, .tray = 2, .magnitude = 1.4});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_SLOW_HOST, .tray = 2, .magnitude = 1.4});
     struct seen *seen = run_to_step(model, 20);
     for (int r = 8; r < 12; r++) {
         CU_ASSERT(seen->own[r] > 1.3 * seen->own[0]);
@@ -115,7 +117,8 @@ TEST(a_dead_tray_is_silent_and_the_others_beat_on_without_a_step)
 {
     struct model_config config = model_config_default();
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 5, .from_step = 30});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 5, .from_step = 30});
     struct seen *seen = run_to_step(model, 29);
     int64_t now_ns = model_info(model).now_ns;
     model_advance(model, now_ns + INT64_C(20000000000), see, seen); /* the dying step */
@@ -134,7 +137,8 @@ TEST(a_job_that_is_moved_off_a_dead_tray_goes_on_from_its_checkpoint)
     struct model_config config = model_config_default();
     config.checkpoint_steps = 10;
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 5, .from_step = 35});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_TRAY_DEATH, .tray = 5, .from_step = 35});
     struct seen *seen = run_to_step(model, 34);
     int64_t now_ns = model_info(model).now_ns;
     model_advance(model, now_ns + INT64_C(60000000000), see, seen);
@@ -157,7 +161,8 @@ TEST(a_lost_rack_falls_within_a_second_and_the_rest_within_seven)
     struct model_config config = model_config_default();
     config.beat_ns = 100000000;
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_RACK_DEATH, .rack = 1, .from_step = 12});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_RACK_DEATH, .rack = 1, .from_step = 12});
     struct seen *seen = run_to_step(model, 11);
     int64_t begin_ns = model_info(model).now_ns;
     model_advance(model, begin_ns + INT64_C(10000000000), see, seen);
@@ -175,7 +180,8 @@ static void take_own(void *context, const struct sample *sample)
 {
     double *sums = context;
     static double before;
-    if (sample->measurement != MEASUREMENT_STEP || sample->rank != 7 || sample->values[FIELD_STEP] < 50)
+    if (sample->measurement != MEASUREMENT_STEP || sample->rank != 7 ||
+        sample->values[FIELD_STEP] < 50)
         return;
     double own = sample->values[FIELD_COMPUTE_MS];
     sums[0] += 1;

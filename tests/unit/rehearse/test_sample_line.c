@@ -41,13 +41,15 @@ TEST(what_it_sends_is_line_protocol_that_our_parser_takes)
     config.send_tp = config.send_recv = config.send_data = config.send_tokens = true;
     config.dirt = (struct model_dirt){.lost = 0.02, .doubled = 0.01, .late = 0.02, .nan = 0.01};
     AUTO(model_free) struct model *model = model_new(&config);
-    model_add_fault(model, &(struct model_fault){.kind = FAULT_STORM, .magnitude = 0.4, .from_step = 5});
+    model_add_fault(model,
+                    &(struct model_fault){.kind = FAULT_STORM, .magnitude = 0.4, .from_step = 5});
     struct sent sent = {0};
     model_start(model, INT64_C(1780000000000000000), 0);
     while (model_info(model).last_step < 40)
         model_step(model, write_line, &sent);
     struct reread reread = {0};
-    struct lineproto parser = {.on_sample = take_sample, .on_error = take_error, .context = &reread};
+    struct lineproto parser = {
+        .on_sample = take_sample, .on_error = take_error, .context = &reread};
     lineproto_parse(&parser, (struct view){sent.text.bytes, sent.text.length});
     CU_ASSERT_EQUAL(reread.bad, 0);
     CU_ASSERT_EQUAL(reread.samples, sent.lines);
