@@ -67,8 +67,7 @@ bool act_job_has_moved(const struct remediation *core, const struct incident *in
     return incident->node_count > 0;
 }
 
-/* --- starting -----------------------------------------------------------------------------------
- */
+/* --- starting --- */
 
 static void next_step(struct remediation *core, struct incident *incident)
 {
@@ -94,7 +93,8 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     record_action(core, incident, action, planned->reason);
     record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes,
                     action->operation_id);
-    look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
+    if (incident_running_action(incident) != NULL)
+        look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
     record_incident(core, incident);
     effect_push_action(core, EFFECT_START, incident, action, planned->reason);
 }
@@ -170,8 +170,19 @@ static void start_restart(struct remediation *core, struct incident *incident)
     planned_done(&planned);
 }
 
-/* --- giving back
- * ---------------------------------------------------------------------------------- */
+void act_tell(struct remediation *core, struct incident *incident, const char *sentence)
+{
+    struct planned planned = {.verb = VERB_NOTIFY, .step = -1};
+    enum mode mode = incident->observer_suspect ? core->daemon_mode : incident->mode;
+    if (mode == MODE_OBSERVE || mode == MODE_UNSET || !core->guards.lease_held ||
+        !core->guards.store_up)
+        return;
+    planner_tell(incident, sentence, &planned);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+/* --- giving back --- */
 
 static void release_spares(struct remediation *core, struct incident *incident)
 {
@@ -203,8 +214,7 @@ static void undo_cordons(struct remediation *core, struct incident *incident)
     planned_done(&planned);
 }
 
-/* --- commands
- * -------------------------------------------------------------------------------------- */
+/* --- commands --- */
 
 static void record_would(struct remediation *core, struct incident *incident)
 {
@@ -270,8 +280,22 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
     }
 }
 
-/* --- outcomes
- * --------------------------------------------------------------------------------------- */
+/* --- outcomes --- */
+
+/* Anything that has changed the world for this incident, or may have. */
+static bool has_changed_world(const struct incident *incident)
+{
+    for (size_t i = 0; i < incident->action_count; i++) {
+        const struct incident_action *action = &incident->actions[i];
+        bool tells = action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE;
+        bool never = action->state == ACTION_ENDED &&
+                     (action->outcome == OUTCOME_TRANSIENT ||
+                      action->outcome == OUTCOME_CANCELLED || action->outcome == OUTCOME_REFUSED);
+        if (!tells && !never)
+            return true;
+    }
+    return false;
+}
 
 /* The world changed, or did not: what the incident owns follows. */
 static void settle_ownership(struct remediation *core, struct incident *incident,
@@ -289,6 +313,8 @@ static void settle_ownership(struct remediation *core, struct incident *incident
     }
     if (action->verb == VERB_CORDON && never)
         incident->nodes_spent_ns = 0;
+    if (never && !has_changed_world(incident))
+        incident->times.acted_ns = 0;
     if (action->verb == VERB_RESTART_JOB && never)
         incident->restart_started_ns = 0;
     if (action->verb == VERB_PROMISE_SPARE && never) {
@@ -347,7 +373,8 @@ static void finish(struct remediation *core, struct incident *incident,
     record_timeline(core, incident, "outcome", "broomd", "%s %s%s%s [%s]", verb_name(action->verb),
                     outcome_name(outcome), reason != NULL && reason[0] != '\0' ? ": " : "",
                     reason != NULL ? reason : "", action->operation_id);
-    look_wait_for(incident, "%s", "");
+    if (action->step >= 0 || action->verb != VERB_NOTIFY)
+        look_wait_for(incident, "%s", "");
     settle_ownership(core, incident, action);
     /* A cordon that came through after the incident was declined. */
     if (incident->status == INCIDENT_DECLINED && action->verb == VERB_CORDON &&

@@ -160,8 +160,7 @@ bool core_job_stands_still(const struct remediation *core, const char *job)
     return core->now_ns - state->advanced_ns > limit_ns;
 }
 
-/* --- inputs --------------------------------------------------------------------------------------
- */
+/* --- inputs --- */
 
 static void begin(struct remediation *core, int64_t now_ns)
 {
@@ -228,7 +227,9 @@ void remediation_verdict(struct remediation *core, const struct job *job,
     struct job_state *state = core_job(core, job->name);
     job_free(state->job);
     state->job = job_copy(job);
-    fold_verdict(core, state->job, verdict, source);
+    char accuser[SOURCE_BYTES]; /* compared again and again: cut once */
+    text_copy(accuser, sizeof accuser, source);
+    fold_verdict(core, state->job, verdict, accuser);
     end(core);
 }
 
@@ -352,7 +353,7 @@ bool remediation_may_start(const struct remediation *core, const char *operation
         bool only_tells = action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE;
         if (action->state != ACTION_STARTED || !core->guards.lease_held || !core->guards.store_up)
             return false;
-        if (gives_back)
+        if (gives_back || (only_tells && action->step < 0))
             return true;
         return !incident_has_ended(incident) &&
                (only_tells || (!core->paused && core->guards.clock_trusted));

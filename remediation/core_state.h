@@ -44,8 +44,8 @@ struct job_state {
 
 /* A hardware accusation that the job's progress does not bear out. */
 struct accusation {
-    char node[128];
-    char rack[64];
+    char node[256];
+    char rack[256];
     char source[SOURCE_BYTES];
     char job[JOB_NAME_BYTES];
     int64_t time_ns;
@@ -159,6 +159,9 @@ void act_poll_due(struct remediation *core, struct incident *incident);
 void act_outcome(struct remediation *core, struct incident *incident,
                  struct incident_action *action, const struct action_result *result);
 int act_tries(const struct incident *incident, int step);
+/* Tells people something that no step of a plan tells: who has to move now, and why. Not in observe
+ * mode, and never in the way of a step. */
+void act_tell(struct remediation *core, struct incident *incident, const char *sentence);
 /* Ends an action that never answered, at a deadline. */
 void act_abandon(struct remediation *core, struct incident *incident, const char *reason);
 /* The job holds no rank on any node of the incident (and somebody knows where its ranks are). */

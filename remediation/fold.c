@@ -31,7 +31,7 @@ static bool takes_verdicts(const struct incident *incident)
     return !incident_has_ended(incident);
 }
 
-/* --- how a verdict lies to an incident -------------------------------------------------------- */
+/* --- how a verdict lies to an incident --- */
 
 enum relation { RELATION_NONE = 0, RELATION_SAME, RELATION_INSIDE, RELATION_WIDER };
 
@@ -88,8 +88,7 @@ static enum relation relation_of(const struct remediation *core, const struct in
     return shares_node(incident, verdict) ? RELATION_SAME : RELATION_NONE;
 }
 
-/* --- taking a verdict in -----------------------------------------------------------------------
- */
+/* --- taking a verdict in --- */
 
 static void take_nodes(struct remediation *core, struct incident *incident,
                        const struct verdict *verdict)
@@ -263,8 +262,7 @@ static struct incident *open_incident(struct remediation *core, const struct job
     return incident;
 }
 
-/* --- joining, widening, merging ----------------------------------------------------------------
- */
+/* --- joining, widening, merging --- */
 
 void fold_merge(struct remediation *core, struct incident *from, struct incident *into)
 {
@@ -493,8 +491,7 @@ static struct incident *fold_into(struct remediation *core, const struct job *jo
     return NULL;
 }
 
-/* --- verdicts that change nothing --------------------------------------------------------------
- */
+/* --- verdicts that change nothing --- */
 
 /* Older than the end of an incident of the same domain. */
 static const struct incident *stale_for(const struct remediation *core, const char *job,

@@ -231,7 +231,8 @@ struct incident_action *incident_find_action(const struct incident *incident,
 struct incident_action *incident_running_action(const struct incident *incident)
 {
     for (size_t i = 0; i < incident->action_count; i++)
-        if (incident->actions[i].state != ACTION_ENDED)
+        if (incident->actions[i].state != ACTION_ENDED &&
+            !(incident->actions[i].step < 0 && incident->actions[i].verb == VERB_NOTIFY))
             return &incident->actions[i];
     return NULL;
 }

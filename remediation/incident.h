@@ -170,7 +170,8 @@ bool incident_in_restart(const struct incident *incident); /* its own restart, u
 bool incident_is_hard(const struct incident *incident);    /* crash, hang, fault */
 struct incident_action *incident_find_action(const struct incident *incident,
                                              const char *operation_id);
-struct incident_action *incident_running_action(const struct incident *incident); /* or NULL */
+/* The one that a step or giving back waits for, or NULL; telling people is not waited for. */
+struct incident_action *incident_running_action(const struct incident *incident);
 struct incident_action *incident_add_action(struct incident *incident);
 
 const char *phase_name(enum phase phase);

@@ -49,8 +49,7 @@ static void count_cost(const struct remediation *core, struct incident *incident
     }
 }
 
-/* --- one event through the table ---------------------------------------------------------------
- */
+/* --- one event through the table --- */
 
 static int64_t timer_deadline(const struct remediation *core, struct incident *incident,
                               enum fsm_timer timer)
@@ -145,10 +144,13 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
         look_wait_for(incident, "%s", "");
     wait_by_rule(core, incident, rule, &facts);
     act_run(core, incident, rule->command);
+    bool calls_people = transition.to == PHASE_ESCALATED ||
+                        transition.to == PHASE_AWAITING_APPROVAL;
+    if (calls_people && transition.to != transition.from)
+        act_tell(core, incident, why);
 }
 
-/* --- what each phase waits for ------------------------------------------------------------------
- */
+/* --- what each phase waits for --- */
 
 int64_t look_settle_end(const struct remediation *core, const struct incident *incident)
 {
@@ -242,6 +244,22 @@ static struct verify_result judge(const struct remediation *core, const struct i
     return verify_judge(&before, &job->progress, new_steps, pace_within);
 }
 
+static void say_verified(struct remediation *core, struct incident *incident,
+                         const struct verify_result *result)
+{
+    AUTO_TEXT sentence = {0};
+    text_addf(&sentence, "%" PRId64 " new steps", result->new_steps);
+    if (isnan(result->pace_ratio))
+        text_add(&sentence, ", the old pace is not known");
+    else
+        text_addf(&sentence, ", pace %.3f of the old one", result->pace_ratio);
+    if (incident->cost.steps_lost >= 0)
+        text_addf(&sentence, "; %" PRId64 " steps", incident->cost.steps_lost);
+    text_addf(&sentence, "%s%.3g GPU-hours lost", incident->cost.steps_lost >= 0 ? " and " : "; ",
+              incident->cost.gpu_hours);
+    record_timeline(core, incident, "verified", "broomd", "%s", sentence.bytes);
+}
+
 static void look_verifying(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
@@ -255,11 +273,7 @@ static void look_verifying(struct remediation *core, struct incident *incident)
         return;
     }
     count_cost(core, incident);
-    record_timeline(core, incident, "verified", "broomd",
-                    "%" PRId64 " new steps, pace %.3f of the old one; %" PRId64
-                    " steps and %.3g GPU-hours lost",
-                    result.new_steps, result.pace_ratio, incident->cost.steps_lost,
-                    incident->cost.gpu_hours);
+    say_verified(core, incident, &result);
     look_dispatch(core, incident, EVENT_VERIFIED, "new steps at the old pace");
     fold_rejudge(core, incident);
 }
@@ -318,8 +332,7 @@ static void look_validating(struct remediation *core, struct incident *incident)
     look_wait_for(incident, "the hardware to stay ready until %s", until.bytes);
 }
 
-/* --- the next step of the plan ------------------------------------------------------------------
- */
+/* --- the next step of the plan --- */
 
 static bool spares_still_good(struct remediation *core, struct incident *incident)
 {
@@ -446,8 +459,7 @@ static void reach_step(struct remediation *core, struct incident *incident)
     }
 }
 
-/* --- deadlines -----------------------------------------------------------------------------------
- */
+/* --- deadlines --- */
 
 static void look_deadline(struct remediation *core, struct incident *incident)
 {
@@ -467,8 +479,7 @@ static void look_deadline(struct remediation *core, struct incident *incident)
         fold_rejudge(core, incident);
 }
 
-/* --- one incident, all incidents
- * ------------------------------------------------------------------ */
+/* --- one incident, all incidents --- */
 
 static void look_phase(struct remediation *core, struct incident *incident)
 {

@@ -74,6 +74,21 @@ void planner_step(const struct remediation *core, const struct incident *inciden
     say_reason(incident, planned, plan_step_sentence(step));
 }
 
+void planner_tell(const struct incident *incident, const char *sentence, struct planned *planned)
+{
+    AUTO_TEXT text = {0};
+    struct json_writer w = json_writer(&planned->params);
+    text_addf(&text, "%s P%d %s, %s: %s of %s %s in job %s: %s", incident->ref, incident->severity,
+              incident_status_name(incident->status), phase_name(incident->phase),
+              verdict_kind_name(incident->kind), scope_name(incident->scope), incident->domain,
+              incident->job, sentence);
+    json_open_object(&w);
+    json_put_string(&w, "severity", "critical");
+    json_put_string(&w, "text", text.bytes);
+    json_close(&w);
+    say_reason(incident, planned, "tell people");
+}
+
 static void add_rack_nodes(const struct remediation *core, struct incident *incident)
 {
     struct names racks = {0};

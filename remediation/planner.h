@@ -32,6 +32,9 @@ void planner_restart(const struct remediation *core, const struct incident *inci
 void planner_would(const struct remediation *core, const struct incident *incident,
                    struct text *out);
 
+/* A notification outside the plan. */
+void planner_tell(const struct incident *incident, const char *sentence, struct planned *planned);
+
 /* Operation id INC-n/round/step/try, the same after a restart of broomd; a verb in place of the
  * step for what is given back. */
 void planner_fill_action(const struct incident *incident, const struct planned *planned,

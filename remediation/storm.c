@@ -173,6 +173,7 @@ static void open_observer(struct remediation *core, const char *source, const st
                   "a person to say whether source '%s' can be trusted: close the breaker to "
                   "judge its accusations one by one, decline to drop them",
                   source);
+    act_tell(core, incident, core->breaker_reason);
 }
 
 void storm_judge(struct remediation *core)

@@ -55,8 +55,7 @@ static void must(struct walk *walk, bool holds, const char *what)
                (long long)((walk->sim.now_ns - SIM_START) / SECOND), what);
 }
 
-/* --- the store: every key once, every sequence without a gap
- * --------------------------------------- */
+/* --- the store: every key once, every sequence without a gap --- */
 
 static bool key_is_new(struct walk *walk, const char *key)
 {
@@ -120,8 +119,7 @@ static void store(struct walk *walk, const char *record)
     json_free(json);
 }
 
-/* --- what must never happen
- * ------------------------------------------------------------------------- */
+/* --- what must never happen --- */
 
 static bool touches(enum verb verb)
 {
@@ -231,8 +229,7 @@ static void check_ledger(struct walk *walk)
     must(walk, restarting <= 1, "two restarts of one job at once");
 }
 
-/* --- a cluster that cannot be relied on
- * --------------------------------------------------------------- */
+/* --- a cluster that cannot be relied on --- */
 
 static void answer(struct walk *walk, const char *operation_id, enum outcome outcome,
                    enum poll_state poll)
@@ -330,8 +327,7 @@ static void drain(struct walk *walk)
     must(walk, false, "effects without an end");
 }
 
-/* --- what comes in
- * ---------------------------------------------------------------------------------------- */
+/* --- what comes in --- */
 
 static void accuse(struct walk *walk)
 {

@@ -77,7 +77,7 @@ struct sim {
     enum mode daemon_mode;
 };
 
-/* --- policies --------------------------------------------------------------------------------- */
+/* --- policies --- */
 
 static SIM_UNUSED void sim_steps(struct plan *plan, const char *name, bool rack)
 {
@@ -196,8 +196,7 @@ static SIM_UNUSED struct policy_set *sim_approve(void)
     return set;
 }
 
-/* --- the cluster -------------------------------------------------------------------------------
- */
+/* --- the cluster --- */
 
 static SIM_UNUSED struct sim_node *sim_node(struct sim *sim, const char *name)
 {
@@ -424,8 +423,7 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
     remediation_world(sim->core, &world, sim->now_ns);
 }
 
-/* --- the store ----------------------------------------------------------------------------------
- */
+/* --- the store --- */
 
 static SIM_UNUSED void sim_store(struct sim *sim, const char *record)
 {
@@ -515,8 +513,7 @@ static SIM_UNUSED void sim_crash_now(struct sim *sim)
         sim->redeliver(sim);
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------ */
+/* --- time --- */
 
 static SIM_UNUSED bool sim_job_can_step(struct sim *sim)
 {
@@ -606,8 +603,7 @@ static SIM_UNUSED bool sim_until(struct sim *sim, int number, enum phase phase, 
     return incident != NULL && incident->phase == phase;
 }
 
-/* --- verdicts
- * ---------------------------------------------------------------------------------------- */
+/* --- verdicts --- */
 
 static SIM_UNUSED struct verdict sim_verdict(const struct sim *sim, enum verdict_kind kind,
                                              enum scope scope, const char *id)

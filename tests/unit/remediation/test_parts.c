@@ -5,8 +5,7 @@
 #include "tests/harness/test.h"
 #include "tests/unit/remediation/sim.h"
 
-/* --- budgets ------------------------------------------------------------------------------------
- */
+/* --- budgets --- */
 
 TEST(a_limit_is_the_smaller_of_count_and_percent_and_never_below_one)
 {
@@ -115,8 +114,7 @@ TEST(restarts_are_counted_by_job)
     fixture_done(&fixture);
 }
 
-/* --- spares
- * ---------------------------------------------------------------------------------------- */
+/* --- spares --- */
 
 struct spare_fixture {
     struct sim sim;
@@ -259,8 +257,7 @@ TEST(a_node_that_holds_no_rank_needs_no_spare)
     spare_done(&fixture);
 }
 
-/* --- verification
- * -------------------------------------------------------------------------------------- */
+/* --- verification --- */
 
 static struct engine_progress progress_of(int64_t step, int64_t first, double step_ms)
 {
@@ -306,8 +303,7 @@ TEST(without_a_known_pace_the_steps_alone_decide_and_without_a_time_the_attempt)
     CU_ASSERT_EQUAL(verify_judge(&before, &progress, 20, 1.10).outcome, VERIFY_NO_NEW_ATTEMPT);
 }
 
-/* --- matching
- * ------------------------------------------------------------------------------------------- */
+/* --- matching --- */
 
 TEST(the_first_rule_that_matches_wins_within_and_over_files)
 {

@@ -52,7 +52,7 @@ TEST(approve_mode_tells_people_and_waits_for_one_of_them)
     lose_a_tray(&sim, sim_approve);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 60));
     sim_run(&sim, 60);
-    CU_ASSERT_EQUAL(sim.notifies, 1);
+    CU_ASSERT_EQUAL(sim.notifies, 2); /* the fault, and that a word is waited for */
     CU_ASSERT_EQUAL(sim.cordons, 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 1)->waiting_for, "approval to cordon"));
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_APPROVE, "INC-1"), OK);
