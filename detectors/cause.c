@@ -335,6 +335,30 @@ static int compare_stages(const struct engine *engine, const uint8_t *late_repli
     return 0;
 }
 
+/* Of two racks that look late together: the one whose SMs are busier computes for longer, the other waits.
+ * 1: `rack`, -1: `other`, 0: nothing to see. */
+static int compare_activity(const struct engine *engine, int32_t rack, int32_t other)
+{
+    double shift[2] = {0, 0};
+    int32_t racks[2] = {rack, other};
+
+    for (int i = 0; i < 2; i++) {
+        int n = 0;
+        for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, racks[i]); m++) {
+            int32_t rank = grid_members(engine->grid, CUT_RACK, racks[i])[m];
+            double one = gauges_sm_shift(&engine->gauges, rank, true);
+            if (isfinite(one)) {
+                shift[i] += one;
+                n++;
+            }
+        }
+        shift[i] = n > 0 ? shift[i] / n : 0;
+    }
+    if (fabs(shift[0] - shift[1]) < SM_STANDS_OUT)
+        return 0;
+    return shift[0] > shift[1] ? 1 : -1;
+}
+
 /* Of racks that are suspect as a whole, the one that the others only wait for; count 0 when nothing
  * tells. */
 static int split_racks(const struct engine *engine, const uint8_t *late_replicas, double level, int rows,
@@ -347,6 +371,11 @@ static int split_racks(const struct engine *engine, const uint8_t *late_replicas
         int32_t theirs = stage_of_rack(engine, domains[i].index);
         int answer;
 
+        answer = compare_activity(engine, domains[best].index, domains[i].index);
+        if (answer != 0) {
+            best = answer < 0 ? i : best;
+            continue;
+        }
         if (ours == theirs)
             continue;
         answer = ours < theirs ? compare_stages(engine, late_replicas, ours, theirs, level, rows)

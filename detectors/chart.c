@@ -16,6 +16,8 @@ static const double SPREAD_FLOOR = 0.0005;
 static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
 /* A row counts for at most so many times the spread known so far. */
 static const double NOISE_RISE = 1.5;
+enum { UPPER_LEAST = 16 };
+static const double UPPER_GROWTH = 1.3;
 /* Lower than this many sigmas is a unit's peer that is slow, where units are held against one another. */
 static const double LOW_SIGMAS = 6;
 /* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
@@ -87,7 +89,7 @@ void bank_clear(struct bank *bank)
     for (int32_t u = 0; u < bank->units; u++)
         bank_clear_unit(bank, u);
     for (int w = 0; w < CHART_WINDOWS; w++)
-        bank->usual_centre[w] = (double)NAN;
+        bank->usual_centre[w] = bank->usual_upper[w] = (double)NAN;
     bank->pushed = 0;
 }
 
@@ -253,6 +255,18 @@ static double held_centre(struct bank *bank, int w, struct robust_spread over)
     return over.centre - *usual < 4 * over.spread + SPREAD_FLOOR ? over.centre : *usual;
 }
 
+/* Healthy units may differ more upwards than downwards (experts that are busy for a while). What is usual
+ * is learned slowly, so that a fault does not hide itself. */
+static double usual_upper(struct bank *bank, int w, double upper)
+{
+    double *usual = &bank->usual_upper[w];
+
+    if (!isfinite(*usual))
+        *usual = upper;
+    *usual += 0.1 * (fmin(upper, UPPER_GROWTH * *usual + SPREAD_FLOOR) - *usual);
+    return *usual;
+}
+
 /* Scores of all units in one window. */
 static void test_window(struct bank *bank, int w)
 {
@@ -266,9 +280,10 @@ static void test_window(struct bank *bank, int w)
         memset(bank->z[w], 0, (size_t)bank->units * sizeof(float));
         return;
     }
+    double upper = usual_upper(bank, w, n >= UPPER_LEAST ? robust_upper_spread(bank->scratch, n) : 0);
     struct robust_spread over = robust_healthy_spread(bank->scratch, n);
     double expected = bank->sigma * sqrt((1 + bank->rho) / (1 - bank->rho) / WINDOW_ROWS[w]);
-    double spread = fmax(fmax(over.spread, expected), SPREAD_FLOOR);
+    double spread = fmax(fmax(over.spread, upper), fmax(expected, SPREAD_FLOOR));
 
     over.spread = spread;
     /* A spread that was measured on few units is itself uncertain. */

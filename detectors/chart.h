@@ -28,6 +28,7 @@ struct bank {
     float *spikes;             /* by unit: rate CUSUM, nats */
     double centre[CHART_WINDOWS];
     double usual_centre[CHART_WINDOWS]; /* what the centre was before most units moved; NAN unknown */
+    double usual_upper[CHART_WINDOWS];  /* spread of the upper side as it usually is: busy experts */
     double spread[CHART_WINDOWS];
     double clip;               /* residuals are held inside +-clip */
     double near_step, near_two; /* squared spread of a unit's change over one and over two rows, smoothed */

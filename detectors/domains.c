@@ -92,6 +92,25 @@ static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, in
     return count;
 }
 
+/* Ranks that only move with a tensor group which reaches into an explained rack wait for that rack. */
+static void explain_groups_of_racks(const struct grid *grid, uint8_t *suspects, const struct domain *domains,
+                                    int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (domains[i].scope != SCOPE_RACK)
+            continue;
+        for (int32_t m = 0; m < grid_size(grid, CUT_RACK, domains[i].index); m++) {
+            int32_t rank = grid_members(grid, CUT_RACK, domains[i].index)[m];
+            int32_t group = grid_of(grid, CUT_TENSOR, rank);
+            for (int32_t j = 0; j < grid_size(grid, CUT_TENSOR, group); j++) {
+                int32_t peer = grid_members(grid, CUT_TENSOR, group)[j];
+                if (suspects[peer] == SUSPECT_TOGETHER)
+                    suspects[peer] = SUSPECT_NO;
+            }
+        }
+    }
+}
+
 /* Tensor groups that move together and reach over several trays: nothing says which of the trays. */
 static int solve_wide_groups(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
 {
@@ -152,6 +171,7 @@ int domains_solve(const struct grid *grid, uint8_t *suspects, struct domain *dom
     int32_t racks = grid->cut[CUT_RACK].count;
 
     count = solve_cut(grid, CUT_RACK, SCOPE_RACK, 2, suspects, domains, count);
+    explain_groups_of_racks(grid, suspects, domains, count);
     if (racks > 0 && grid->cut[CUT_RAIL].count > 1)
         count = solve_cut(grid, CUT_RAIL, SCOPE_RAIL, 3, suspects, domains, count);
     count = solve_wide_groups(grid, suspects, domains, count);

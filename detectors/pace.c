@@ -111,6 +111,14 @@ static double rise_of(const struct pace_chart *chart, double least_rise)
     return isfinite(middle) ? fmin(middle, 3 * lower) : 0;
 }
 
+/* The same as soon as a third of the rows are up: enough to go along with another chart's alarm. */
+static double rise_along(const struct pace_chart *chart, double least_rise)
+{
+    double rise = (recent_quantile(chart, 0.7) - chart->base) / fmax(least_rise, SPREADS * chart->spread);
+
+    return isfinite(rise) ? rise : 0;
+}
+
 static void chart_put(struct pace_chart *chart, double value, double least_rise)
 {
     bool first = !isfinite(chart->base);
@@ -173,6 +181,13 @@ static double transfer_rise(const struct engine *engine, int32_t group)
     return rise_of(chart, transfer_least(engine, chart));
 }
 
+static bool is_transfer_along(const struct engine *engine, int32_t group)
+{
+    const struct pace_chart *chart = &engine->pace.transfer[group];
+
+    return rise_along(chart, transfer_least(engine, chart)) >= ALONG;
+}
+
 /* The step before which values were below half of the rise. */
 static int64_t since_step(const struct engine *engine, const struct pace_chart *chart)
 {
@@ -191,7 +206,7 @@ static int32_t common_rail(const struct engine *engine)
     int32_t rail = JOB_NONE;
 
     for (int32_t g = 0; g < engine->pace.transfer_count; g++) {
-        if (transfer_rise(engine, g) < ALONG)
+        if (!is_transfer_along(engine, g))
             continue;
         for (int32_t i = 0; i < grid_size(engine->grid, CUT_DATA, g); i++) {
             int32_t of = grid_of(engine->grid, CUT_RAIL, grid_members(engine->grid, CUT_DATA, g)[i]);
@@ -214,7 +229,7 @@ static void tell_transfer(struct engine *engine, int32_t groups)
     verdict.since_step = verdict.step;
     for (int32_t g = 0; g < pace->transfer_count; g++) {
         const struct pace_chart *chart = &pace->transfer[g];
-        if (transfer_rise(engine, g) < ALONG || recent_median(chart) - chart->base <= excess)
+        if (!is_transfer_along(engine, g) || recent_median(chart) - chart->base <= excess)
             continue;
         excess = recent_median(chart) - chart->base;
         ratio = recent_median(chart) / chart->base;
@@ -288,7 +303,7 @@ static void judge(struct engine *engine)
 
     for (int32_t g = 0; g < pace->transfer_count; g++) {
         double rise = transfer_rise(engine, g);
-        groups += rise >= ALONG;
+        groups += is_transfer_along(engine, g);
         most = fmax(most, rise);
     }
     if (open != NULL) {

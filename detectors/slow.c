@@ -435,6 +435,12 @@ static bool has_alarm(const struct engine *engine, const struct alarm *alarm, co
  * to follow, so a few more rows are waited for. */
 static bool is_rack_filling(const struct engine *engine, const struct domain *domains, int count)
 {
+    int lanes = 0;
+
+    for (int i = 0; i < count; i++)
+        lanes += domains[i].scope == SCOPE_REPLICA || domains[i].cut == CUT_LANE;
+    if (lanes >= RACK_FILLING)
+        return true;
     for (int i = 0; i < count; i++) {
         int32_t in_rack = 0, rack;
 

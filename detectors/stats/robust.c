@@ -125,6 +125,12 @@ struct robust_spread robust_healthy_spread(float *values, size_t count)
     return usual;
 }
 
+double robust_upper_spread(float *values, size_t count)
+{
+    /* 1.0364 is the normal quantile of 85 %. */
+    return (quantile(values, count, 0.85) - quantile(values, count, 0.5)) / 1.0364;
+}
+
 double robust_normal_quantile(double upper_tail_probability)
 {
     return gsl_cdf_ugaussian_Qinv(upper_tail_probability);

@@ -26,6 +26,9 @@ struct robust_spread {
 };
 struct robust_spread robust_healthy_spread(float *values, size_t count);
 
+/* Spread of the upper side alone, from the points that 50 % and 85 % lie below. Permutes values. */
+double robust_upper_spread(float *values, size_t count);
+
 /* 1.4826 * median(|v - centre|): sigma for normal data. Overwrites values; count >= 1. */
 double robust_mad(float *values, size_t count, double centre);
 
