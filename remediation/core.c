@@ -177,6 +177,19 @@ static void end(struct remediation *core)
     record_dirty(core);
 }
 
+/* The same for what this input touched; all the rest is looked at a few times a second. */
+static void end_touched(struct remediation *core)
+{
+    if (core->now_ns - core->looked_ns >= LOOK_AGAIN_NS) {
+        end(core);
+        return;
+    }
+    for (size_t i = 0; i < core->incident_count; i++)
+        if (core->incidents[i]->dirty)
+            look_incident(core, core->incidents[i]);
+    record_dirty(core);
+}
+
 void remediation_set_policy(struct remediation *core, struct policy_set *take_policies,
                             int64_t now_ns)
 {
@@ -219,18 +232,52 @@ enum status remediation_restore(struct remediation *core, const struct json *rec
     return OK;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* Everything that we read of a job: ranks on trays, trays in racks, the workload. */
+static bool same_layout(const struct job *a, const struct job *b)
+{
+    if (a->world_size != b->world_size || a->tray_count != b->tray_count ||
+        a->rack_count != b->rack_count || !same_text(a->workload_json, b->workload_json))
+        return false;
+    for (int32_t i = 0; i < a->world_size; i++)
+        if (a->ranks[i].tray != b->ranks[i].tray)
+            return false;
+    for (int32_t i = 0; i < a->tray_count; i++)
+        if (a->trays[i].rack != b->trays[i].rack || strcmp(a->trays[i].node, b->trays[i].node) != 0)
+            return false;
+    for (int32_t i = 0; i < a->rack_count; i++)
+        if (strcmp(a->racks[i].name, b->racks[i].name) != 0)
+            return false;
+    return true;
+}
+
+/* A copy costs milliseconds with thousands of trays; verdicts come in bursts over one layout. */
+static void keep_job(struct job_state *state, const struct job *job)
+{
+    if (state->job != NULL && same_layout(state->job, job)) {
+        state->job->checkpoint_step = job->checkpoint_step;
+        state->job->checkpoint_time_ns = job->checkpoint_time_ns;
+        return;
+    }
+    job_free(state->job);
+    state->job = job_copy(job);
+}
+
 void remediation_verdict(struct remediation *core, const struct job *job,
                          const struct verdict *verdict, const char *source, int64_t now_ns)
 {
     assert(job != NULL && job->name != NULL && source != NULL);
     begin(core, now_ns);
     struct job_state *state = core_job(core, job->name);
-    job_free(state->job);
-    state->job = job_copy(job);
+    keep_job(state, job);
     char accuser[SOURCE_BYTES]; /* compared again and again: cut once */
     text_copy(accuser, sizeof accuser, source);
     fold_verdict(core, state->job, verdict, accuser);
-    end(core);
+    end_touched(core);
 }
 
 void remediation_progress(struct remediation *core, const char *job,

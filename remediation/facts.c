@@ -18,6 +18,8 @@ static const struct plan_step *due_step(const struct incident *incident)
 static bool budget_fact(const struct remediation *core, const struct incident *incident,
                         const struct plan_step *step, struct facts *facts)
 {
+    if (step->kind != STEP_CORDON && step->kind != STEP_RESTART_JOB)
+        return true; /* spends nothing */
     struct names nodes = {0};
     core_job_nodes(core, incident->job, &nodes);
     struct budget_view view = {core->policies, core->incidents, core->incident_count,
@@ -29,8 +31,7 @@ static bool budget_fact(const struct remediation *core, const struct incident *i
         ok = budget_allows(&view, incident, is_rack ? BUDGET_RACKS : BUDGET_TRAYS, facts->budget,
                            sizeof facts->budget);
     /* Whoever cordons also restarts: what cannot be finished is not begun. */
-    if (ok && (step->kind == STEP_CORDON || step->kind == STEP_RESTART_JOB) &&
-        plan_has(&incident->plan, STEP_RESTART_JOB) && incident->restart_started_ns == 0)
+    if (ok && plan_has(&incident->plan, STEP_RESTART_JOB) && incident->restart_started_ns == 0)
         ok = budget_allows(&view, incident, BUDGET_RESTARTS, facts->budget, sizeof facts->budget);
     return ok;
 }
