@@ -178,7 +178,8 @@ static void start_pipeline(struct app *app)
                    .jobs = (int32_t)app->config->jobs,
                    .ranks = (int32_t)app->config->ranks},
         .detection = engine_params_default(),
-        .describe_every_ns = app->config->describe_every_ns};
+        .describe_every_ns = app->config->describe_every_ns,
+        .instance = clock_read().wall_ns};
     params.detection.enabled = app->config->detection_enabled;
     params.detection.false_evictions_per_10k_gpu_months = app->config->false_evictions;
     params.detection.slow_min_ratio = app->config->min_slowdown;

@@ -154,6 +154,29 @@ static void put_database(const struct app *app, struct json_writer *writer)
     json_close(writer);
 }
 
+enum { BUDGETS_SHOWN = 16 };
+
+static void put_budgets(const struct app *app, struct json_writer *writer)
+{
+    struct budget_use uses[BUDGETS_SHOWN];
+    size_t count = remediation_budgets(pipeline_core(app->pipeline), clock_now_ns(), uses, BUDGETS_SHOWN);
+    json_add_key(writer, "budgets");
+    json_open_array(writer);
+    for (size_t i = 0; i < count; i++) {
+        AUTO_TEXT window = {0};
+        text_add_duration(&window, uses[i].window_ns);
+        json_open_object(writer);
+        json_put_string(writer, "name", uses[i].name);
+        json_put_string(writer, "scope", "cluster");
+        json_put_string(writer, "domain", budget_unit_name(uses[i].unit));
+        json_put_int(writer, "used", uses[i].used);
+        json_put_int(writer, "limit", uses[i].limit);
+        json_put_string(writer, "window", window.bytes);
+        json_close(writer);
+    }
+    json_close(writer);
+}
+
 static void backend_status(void *self, struct json_writer *writer)
 {
     const struct app *app = self;
@@ -178,6 +201,7 @@ static void backend_status(void *self, struct json_writer *writer)
     json_put_time(writer, "newest", newest_ns);
     json_close(writer);
     json_put_string(writer, "actuator", app->actuator->name);
+    put_budgets(app, writer);
     json_put_int(writer, "jobs", jobs_count(pipeline_jobs(app->pipeline)));
     json_put_int(writer, "ranks", ranks);
     json_put_int(writer, "open_incidents", core.open_count);

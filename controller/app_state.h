@@ -37,6 +37,7 @@ struct app {
     int64_t started_ns;                /* pipeline time */
     bool is_stopping;
     bool is_restoring, is_restored;    /* the core holds what the database knows */
+    int64_t restored_epoch;            /* of the lease under which it was read */
     bool was_up;
     bool is_greeted;                   /* systemd and /readyz were told that we are ready */
     int64_t greeted_ns;                /* real time of the last second's duties */

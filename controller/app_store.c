@@ -141,6 +141,7 @@ static void on_restore(void *context, enum status status, const char *reason, st
     if (!restore_incidents(app, core, root))
         return;
     app->is_restored = true;
+    app->restored_epoch = store_status(app->store).epoch;
     app->database_reason[0] = '\0';
     log_event(LOG_INFO, "state_restored", kv_int("incidents", (int64_t)remediation_incident_count(core)),
               kv_int("epoch", store_status(app->store).epoch));
@@ -172,12 +173,12 @@ void app_store_changed(void *context)
     if (app->store == NULL || app->is_stopping)
         return;
     struct store_status status = store_status(app->store);
+    if (status.state == STORE_WAITING_LEASE || status.epoch != app->restored_epoch)
+        app->is_restored = false; /* somebody else held it meanwhile and may have changed what we know */
     if (status.state == STORE_UP && !app->is_restored && !app->is_restoring) {
         app->is_restoring = true;
         store_restore(app->store, clock_now_ns() - RESTORE_DAYS * NS_PER_DAY, on_restore, app);
     }
-    if (status.state == STORE_WAITING_LEASE)
-        app->is_restored = false; /* whoever holds it may change what we know */
     app_tell_guards(app);
 }
 

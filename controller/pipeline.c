@@ -150,7 +150,7 @@ static void start_record(struct pipeline *pipeline, struct json_writer *writer, 
                          const char *owner, int64_t time_ns)
 {
     AUTO_TEXT key = {0};
-    text_addf(&key, "%s/%s/%lld/%lld", type, owner, (long long)time_ns,
+    text_addf(&key, "%s/%s/%lld/%lld", type, owner, (long long)pipeline->params.instance,
               (long long)pipeline->record_number++);
     json_open_object(writer);
     json_put_string(writer, "type", type);

@@ -33,6 +33,8 @@ struct pipeline_params {
     struct engine_params detection;
     int64_t describe_every_ns;     /* how often the world is read unasked; default 15 s */
     int64_t idle_job_ns;           /* a silent job is forgotten after this; default 24 h */
+    int64_t instance;              /* of the process, such as its start: part of every key, so that the keys of two runs
+                                      never meet */
 };
 
 struct pipeline *pipeline_new(const struct pipeline_params *params, const struct pipeline_ports *ports,

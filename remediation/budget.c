@@ -159,3 +159,22 @@ bool budget_allows(const struct budget_view *view, const struct incident *incide
         }
     return true;
 }
+
+struct budget_use budget_use(const struct budget_view *view, const struct policy *policy,
+                             const struct policy_budget *budget)
+{
+    int64_t free_ns = 0;
+    return (struct budget_use){.policy = policy->name,
+                               .name = budget->name,
+                               .unit = budget->unit,
+                               .used = used_of(view, NULL, budget, NULL, &free_ns),
+                               .limit = budget_limit(budget, population_of(view, budget, NULL)),
+                               .window_ns = budget->window_ns};
+}
+
+const char *budget_unit_name(enum budget_unit unit)
+{
+    static const char *const names[BUDGET_UNIT_COUNT] = {
+        [BUDGET_TRAYS] = "trays", [BUDGET_RACKS] = "racks", [BUDGET_RESTARTS] = "restarts"};
+    return names[unit];
+}

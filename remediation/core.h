@@ -19,6 +19,7 @@
 
 #include "detectors/engine.h"
 #include "remediation/actuator.h"
+#include "remediation/budget.h"
 #include "remediation/incident.h"
 #include "remediation/policy.h"
 
@@ -146,5 +147,10 @@ struct remediation_status {
     int64_t world_ns; /* when it was last told; 0 never */
 };
 struct remediation_status remediation_status(const struct remediation *core);
+
+/* Budgets of the whole cluster (those of racks and jobs depend on who asks): how much is spent. Fills at most
+ * `most`, returns how many. Names are borrowed until the next input. */
+size_t remediation_budgets(const struct remediation *core, int64_t now_ns, struct budget_use *ret_uses,
+                           size_t most);
 
 #endif
