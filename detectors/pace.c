@@ -9,12 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { BASE_ROWS = 16 };
+enum { BASE_ROWS = 24 };
 /* Seven sigmas of the median of 40 rows, correlated by 0.5: 7 * 1.25 * sqrt(3) / sqrt(40). */
-static const double BASE_WEIGHT = 0.02, SPREADS = 2.4;
+static const double SPREADS = 2.4, CREEP = 0.01;
 /* A chart goes along with another's alarm at this part of the needed rise, and is over below the other. */
 static const double ALONG = 0.5, OVER = 0.35;
-static const double OUTLIER_SPREADS = 4, OUTLIER_GROWTH = 0.005;
 /* Least rise: of a transfer against itself, of typical work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
 
@@ -119,34 +118,37 @@ static double rise_along(const struct pace_chart *chart, double least_rise)
     return isfinite(rise) ? rise : 0;
 }
 
+/* Base and spread of the first rows: median and MAD, so that a warm-up among them does not count. */
+static void learn_first(struct pace_chart *chart)
+{
+    float scratch[PACE_WINDOW];
+
+    memcpy(scratch, chart->last, BASE_ROWS * sizeof *scratch);
+    chart->base = robust_median(scratch, BASE_ROWS);
+    chart->spread = robust_mad(scratch, BASE_ROWS, chart->base);
+}
+
+/* After that both creep: by a hundredth of the spread a row at most, towards the side where more than
+ * half of the rows lie. A fault of forty rows cannot move them far, and from then on they stand still. */
 static void chart_put(struct pace_chart *chart, double value, double least_rise)
 {
-    bool first = !isfinite(chart->base);
-
     if (!isfinite(value))
         return;
     chart->last[chart->rows % PACE_WINDOW] = (float)value;
     chart->rows++;
-    if (first) {
-        chart->base = value;
-        chart->learned = 1;
+    if (!isfinite(chart->base)) {
+        if (chart->rows == BASE_ROWS)
+            learn_first(chart);
         return;
     }
-    bool learning = ++chart->learned <= BASE_ROWS;
-    double weight = learning ? 1.0 / (double)chart->learned : BASE_WEIGHT;
-    double over = value - chart->base;
+    double over = value - chart->base, step = CREEP * chart->spread;
 
-    if (!learning && rise_of(chart, least_rise) >= ALONG)
+    if (rise_of(chart, least_rise) >= ALONG)
         return;
-    /* A row far out tells nothing of the base, and little of the spread: enough to grow when it was
-     * learned too small. */
-    if (!learning && fabs(over) > OUTLIER_SPREADS * chart->spread) {
-        chart->spread *= 1 + OUTLIER_GROWTH;
-        return;
-    }
-    chart->base += weight * over;
-    /* 1.25: mean absolute deviation of normal data to its sigma. */
-    chart->spread += weight * (1.25 * fabs(over) - chart->spread);
+    chart->base += over > 0 ? step : -step;
+    /* Half of normal values lie within 0.6745 sigma. */
+    chart->spread *= fabs(over) > 0.6745 * chart->spread ? 1 + CREEP : 1 - CREEP;
+    chart->spread = fmax(chart->spread, 1e-6 * fabs(chart->base));
 }
 
 static struct open_verdict *open_pace(const struct engine *engine, int *ret_index)

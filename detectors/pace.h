@@ -16,7 +16,6 @@ struct pace_chart {
     double spread;             /* of one row around the base */
     float last[PACE_WINDOW];
     int64_t rows;              /* of this attempt */
-    int64_t learned;           /* of all attempts */
 };
 
 struct pace {
