@@ -104,6 +104,19 @@ static void put_database(struct cli *cli, const struct cli_common *common, const
     put_line(cli, common, "database", text.bytes, up && lost == 0 ? NULL : "1;31");
 }
 
+static void put_budgets(struct cli *cli, const struct cli_common *common, const struct json *root)
+{
+    AUTO_TEXT text = {0};
+    for (const struct json *item = json_first(json_get(root, "budgets")); item != NULL;
+         item = json_next(item))
+        text_addf(&text, "%s%s %lld of %lld %s in %s", text.length > 0 ? "; " : "",
+                  json_get_string(item, "name", "?"), (long long)json_get_int(item, "used", 0),
+                  (long long)json_get_int(item, "limit", 0), json_get_string(item, "domain", ""),
+                  json_get_string(item, "window", "?"));
+    if (text.length > 0)
+        put_line(cli, common, "budgets", text.bytes, NULL);
+}
+
 static void put_telemetry(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     const struct json *telemetry = json_get(root, "telemetry");
@@ -134,6 +147,7 @@ static void print_status(struct cli *cli, const struct cli_common *common, const
     put_acting(cli, common, root);
     put_policy(cli, common, root);
     put_database(cli, common, root);
+    put_budgets(cli, common, root);
     put_telemetry(cli, common, root);
     text_addf(&work, "%lld, with ", (long long)json_get_int(root, "jobs", 0));
     cli_add_grouped(&work, (double)json_get_int(root, "ranks", 0), 0);
