@@ -243,16 +243,19 @@ static void count_spike(struct bank *bank, int32_t unit, double residual)
 }
 
 /* The centre that units are held against. When more than half of them move up at once the middle moves
- * with them: then what it was before stands for the healthy ones. */
-static double held_centre(struct bank *bank, int w, struct robust_spread over)
+ * with them: then what it was before stands for the healthy ones. noise is what a window's mean moves by
+ * itself. */
+static double held_centre(struct bank *bank, int w, double centre, double noise)
 {
     double *usual = &bank->usual_centre[w];
 
     if (!isfinite(*usual))
-        *usual = over.centre;
-    if (over.centre - *usual < 2 * over.spread + SPREAD_FLOOR)
-        *usual += 0.1 * (over.centre - *usual);
-    return over.centre - *usual < 4 * over.spread + SPREAD_FLOOR ? over.centre : *usual;
+        *usual = centre;
+    if (fabs(centre - *usual) < 2 * noise + SPREAD_FLOOR)
+        *usual += 0.1 * (centre - *usual);
+    else if (centre < *usual)
+        *usual = centre;
+    return centre - *usual < 4 * noise + SPREAD_FLOOR ? centre : *usual;
 }
 
 /* Healthy units may differ more upwards than downwards (experts that are busy for a while). What is usual
@@ -285,10 +288,9 @@ static void test_window(struct bank *bank, int w)
     double expected = bank->sigma * sqrt((1 + bank->rho) / (1 - bank->rho) / WINDOW_ROWS[w]);
     double spread = fmax(fmax(over.spread, upper), fmax(expected, SPREAD_FLOOR));
 
-    over.spread = spread;
     /* A spread that was measured on few units is itself uncertain. */
     spread *= 1 + 4.0 / (double)n;
-    bank->centre[w] = held_centre(bank, w, over);
+    bank->centre[w] = held_centre(bank, w, over.centre, expected);
     bank->spread[w] = spread;
     for (int32_t u = 0; u < bank->units; u++) {
         double mean = (double)bank->sum[w][u] / bank->have[w][u];
