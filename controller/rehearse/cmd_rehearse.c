@@ -1,11 +1,13 @@
 /* Options of `broom rehearse`. */
 #include "controller/rehearse/cmd_rehearse.h"
 
+#include "controller/config/policy_files.h"
 #include "controller/rehearse/cluster_process.h"
 #include "controller/rehearse/rehearsal.h"
 
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXIT_CODE_DONE = 0, EXIT_CODE_USAGE = 2 };
 enum code {
@@ -174,12 +176,37 @@ static bool take_option(struct given *given, int code, const char *value)
     }
 }
 
+/* A path that is not there is a slip of the pen. A policy that broomd will not take is shown, and
+ * rehearsed all the same: what happens without it is an answer too. */
+static int check_policy(const char *path)
+{
+    AUTO(policy_set_free) struct policy_set *set = NULL;
+    AUTO_TEXT findings = {0};
+    struct error error = {0};
+    if (path == NULL)
+        return EXIT_CODE_DONE;
+    if (access(path, R_OK) != 0) {
+        fprintf(stderr, "broom rehearse: cannot read the policy '%s'\n", path);
+        return status_exit_code(ERR_NOT_FOUND);
+    }
+    if (policy_files_load(path, &set, &findings, &error) != OK)
+        fprintf(stderr, "%sbroom rehearse: broomd will run without this policy: %s\n",
+                findings.length > 0 ? findings.bytes : "", error.message);
+    return EXIT_CODE_DONE;
+}
+
+static int rehearse(const struct given *given)
+{
+    int code = check_policy(given->run.policy);
+    return code != EXIT_CODE_DONE ? code : rehearsal_run(&given->run);
+}
+
 static int run(struct given *given)
 {
     if (given->run.speed <= 0)
         given->run.speed = given->run.scenario->speed;
     if (!given->is_cluster)
-        return rehearsal_run(&given->run);
+        return rehearse(given);
     if (given->cluster.port_path == NULL)
         return usage_error("a cluster needs", "--port-file", NULL);
     given->cluster.scenario = given->run.scenario;

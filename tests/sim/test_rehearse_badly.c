@@ -93,6 +93,7 @@ TEST(mistakes_on_the_command_line_are_named)
     expect(2, "tray-lost", (const char *const[]){"--sped=2", NULL});
     expect(2, "tray-lost", (const char *const[]){"--seed=-3", NULL});
     expect(2, "tray-lost", (const char *const[]){"healthy", NULL});
+    expect(4, "tray-lost", (const char *const[]){"--policy=/no/such/policy.yaml", NULL});
 }
 
 TEST(nothing_is_left_behind)
