@@ -69,7 +69,8 @@ static bool emit_metric(const struct capture *capture, const struct live_job *li
     AUTO_TEXT packed = {0};
     AUTO_TEXT record = {0};
     AUTO_TEXT key = {0};
-    struct raw_window window = series_window(live->series, metric, capture->from_ns, capture->to_ns);
+    struct raw_window window = series_window(live->series, metric, capture->from_ns - live->sender_lag_ns,
+                                             capture->to_ns - live->sender_lag_ns);
     size_t count = window.count;
     raw_window_encode(&window, &plain);
     raw_window_done(&window);

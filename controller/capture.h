@@ -18,7 +18,7 @@ struct captures *captures_new(void);
 void captures_free(struct captures *captures);
 DEFINE_AUTO(struct captures, captures_free)
 
-/* Keeps [from_ns, to_ns] of a job for an incident once to_ns has come. A second plan for one incident
+/* Keeps [from_ns, to_ns] (our time) of a job for an incident once to_ns has come. A second plan for one incident
  * widens the first while that waits. */
 void captures_plan(struct captures *captures, const char *incident_ref, const char *job, int64_t from_ns,
                    int64_t to_ns);

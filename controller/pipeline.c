@@ -158,6 +158,12 @@ static void start_record(struct pipeline *pipeline, struct json_writer *writer, 
     json_put_int(writer, "time_ns", time_ns);
 }
 
+/* Engines live in their senders' time; incidents, costs and deadlines in ours. 0 stays "unknown". */
+static int64_t to_our_time(const struct live_job *live, int64_t sender_time_ns)
+{
+    return sender_time_ns == 0 ? 0 : sender_time_ns + live->sender_lag_ns;
+}
+
 /* The samples round each new incident are kept, whatever its plan says: a postmortem needs them also where the
  * policy only records. */
 static void capture_new_incidents(struct pipeline *pipeline, size_t known, const struct verdict *verdict)
@@ -172,10 +178,12 @@ static void capture_new_incidents(struct pipeline *pipeline, size_t known, const
 static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict)
 {
     size_t known = remediation_incident_count(pipeline->core);
+    struct verdict ours = *verdict; /* borrows its lists */
+    ours.time_ns = to_our_time(live, verdict->time_ns);
     bool is_hardware = verdict->kind == VERDICT_FAULT || verdict->kind == VERDICT_INFO;
-    remediation_verdict(pipeline->core, engine_job(live->engine), verdict,
+    remediation_verdict(pipeline->core, engine_job(live->engine), &ours,
                         is_hardware ? pipeline->event_source : "detector", pipeline->now_ns);
-    capture_new_incidents(pipeline, known, verdict);
+    capture_new_incidents(pipeline, known, &ours);
 }
 
 static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
@@ -194,6 +202,8 @@ static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
 static void tell_progress(struct pipeline *pipeline, struct live_job *live)
 {
     struct engine_progress progress = engine_progress(live->engine);
+    progress.step_time_ns = to_our_time(live, progress.step_time_ns);
+    progress.attempt_time_ns = to_our_time(live, progress.attempt_time_ns);
     remediation_progress(pipeline->core, live->name, &progress, pipeline->now_ns);
 }
 
