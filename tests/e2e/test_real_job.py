@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real synchronous job of eight processes streams its own measurements to a real broomd. While it is well nothing is opened;
+"""A real synchronous job of eight processes (and, where Debian's python3-torch is installed, of eight DDP ranks) streams its own measurements to a real broomd. While it is well nothing is opened;
 one rank is slowed for real (it burns CPU, then it is stopped and continued from outside); broomd must name it, open an incident
 and clear it once it is well again."""
 import os
@@ -13,17 +13,19 @@ import time
 from daemon import Daemon, free_port, run, wait_for
 
 WORLD, STEP_MS, SLOW = 8, 60, 5
-WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'job_worker.py')
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLAIN = (sys.executable, os.path.join(HERE, 'job_worker.py'))
+TORCH = ('/usr/bin/python3', os.path.join(HERE, 'job_worker_torch.py'))
 
 
 class Job:
-    def __init__(self, daemon, steps):
+    def __init__(self, daemon, worker, steps):
         self.folder = tempfile.mkdtemp(prefix='broom-job-')
         self.burn_file = os.path.join(self.folder, 'burn')
         port = free_port()
         environment = dict(os.environ, BROOM_URL=f'http://127.0.0.1:{daemon.port}', PYTHONDONTWRITEBYTECODE='1')
         self.processes = [
-            subprocess.Popen([sys.executable, WORKER, str(rank), str(WORLD), str(port), str(steps), str(STEP_MS),
+            subprocess.Popen([*worker, str(rank), str(WORLD), str(port), str(steps), str(STEP_MS),
                               self.burn_file if rank == SLOW else self.burn_file + '.never'],
                              env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             for rank in range(WORLD)]
@@ -78,9 +80,9 @@ def names_the_slow_one(incident):
     return incident['ranks'] == [SLOW] or incident['nodes'] == [f'node-{SLOW // 2}']
 
 
-def test_a_slow_rank_of_a_real_job_is_named_and_cleared():
+def slow_down_and_mend(worker):
     with Daemon() as daemon:
-        job = Job(daemon, 100000)
+        job = Job(daemon, worker, 100000)
         try:
             wait_for('the job is known', lambda: step_of(daemon) > 0, 60)
             wait_steps(daemon, 150)
@@ -105,4 +107,22 @@ def test_a_slow_rank_of_a_real_job_is_named_and_cleared():
             job.close()
 
 
-run([test_a_slow_rank_of_a_real_job_is_named_and_cleared])
+def test_a_slow_rank_of_a_real_job_is_named_and_cleared():
+    slow_down_and_mend(PLAIN)
+
+
+def test_a_slow_rank_of_a_real_ddp_job_is_named_and_cleared():
+    slow_down_and_mend(TORCH)
+
+
+def has_torch():
+    return os.path.exists(TORCH[0]) and subprocess.run([TORCH[0], '-c', 'import torch.distributed'], check=False,
+                                                       stderr=subprocess.DEVNULL).returncode == 0
+
+
+TESTS = [test_a_slow_rank_of_a_real_job_is_named_and_cleared]
+if has_torch():
+    TESTS.append(test_a_slow_rank_of_a_real_ddp_job_is_named_and_cleared)
+else:
+    print('without python3-torch: no DDP job')
+run(TESTS)
