@@ -14,6 +14,9 @@
 static const int64_t HOLD_NS = 10 * SECOND;
 static const int64_t GONE_MARGIN_NS = 2 * SECOND;
 static const double HOLD_STEPS = 3;
+/* Shorter than what a stop without an event takes to be told. */
+static const int64_t STOPPED_NS = 15 * SECOND;
+static const double STOPPED_STEPS = 6;
 /* A rack is accused as a whole when this part of its trays is, within HOLD_NS. */
 static const double RACK_SHARE = 0.5;
 enum { RACK_TRAYS_LEAST = 3 };
@@ -186,14 +189,33 @@ static struct domain domain_of(const struct engine *engine, const struct suspici
     return (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
 }
 
-/* Nothing was heard of these ranks since the job's last step: after a contained error the process ends,
- * while ranks that wait for somebody else speak on. */
+/* Nothing was heard of these ranks since the job's last step, though of others: after a contained error
+ * the process ends, while ranks that wait for somebody else speak on. */
 static bool is_gone(const struct engine *engine, const uint8_t *ranks)
 {
-    for (int32_t r = 0; r < engine->job->world_size; r++)
-        if (ranks[r] != 0 && engine->live.seen_ns[r] > engine->live.progress_ns + GONE_MARGIN_NS)
+    bool others_speak = false;
+
+    for (int32_t r = 0; r < engine->job->world_size; r++) {
+        if (engine->live.seen_ns[r] <= engine->live.progress_ns + GONE_MARGIN_NS)
+            continue;
+        if (ranks[r] != 0)
             return false;
-    return true;
+        others_speak = true;
+    }
+    return others_speak;
+}
+
+/* No step for longer than pauses of this job take: then ranks that do not go on have stopped. */
+static bool is_stopped(const struct engine *engine)
+{
+    const struct liveness *live = &engine->live;
+    double step_ns = pace_recent_ms(&engine->pace) * 1e6;
+    double limit = fmax((double)STOPPED_NS, 1.5 * (double)live->longest_gap_ns);
+
+    if (isfinite(step_ns))
+        limit = fmax(limit, STOPPED_STEPS * step_ns);
+    return engine->now_ns > live->quiet_until_ns &&
+           (double)(engine->now_ns - live->progress_ns) > fmin(limit, (double)engine->params.hang_after_ns);
 }
 
 static void tell(struct engine *engine, struct suspicion *suspicion, const struct domain *domain)
@@ -204,6 +226,7 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
     AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
 
     suspicion->told = true;
+    verdict.since_ns = suspicion->first_ns;
     for (int32_t r = 0; r < engine->job->world_size; r++)
         ranks[r] = domain_holds(engine->grid, domain, r);
     verdict_set_domain(engine, &verdict, domain->index);
@@ -262,13 +285,16 @@ static void fold_trays(struct engine *engine, int32_t rack, struct suspicion *in
     }
 }
 
-static bool is_due(const struct engine *engine, const struct suspicion *suspicion)
+static bool is_due(const struct engine *engine, const struct suspicion *suspicion,
+                   const struct domain *domain)
 {
     double step_ns = pace_recent_ms(&engine->pace) * 1e6;
     double hold = fmax((double)HOLD_NS, isfinite(step_ns) ? HOLD_STEPS * step_ns : 0);
 
-    return suspicion->first_ns > 0 && !suspicion->told &&
-           (double)(engine->now_ns - suspicion->first_ns) >= fmin(hold, 60.0 * (double)SECOND);
+    if (suspicion->first_ns == 0 || suspicion->told ||
+        (double)(engine->now_ns - suspicion->first_ns) < fmin(hold, 60.0 * (double)SECOND))
+        return false;
+    return is_stopped(engine) || goes_on(engine, domain, suspicion->first_ns);
 }
 
 static void check_racks(struct engine *engine)
@@ -282,7 +308,7 @@ static void check_racks(struct engine *engine)
 
         if (k >= engine->grid->cut[CUT_RACK].count || grid_size(engine->grid, CUT_RACK, k) == 0)
             continue;
-        if (is_due(engine, rack)) {
+        if (is_due(engine, rack, &domain)) {
             fold_trays(engine, k, rack);
             hardware->waiting--;
             tell(engine, rack, &domain);
@@ -318,15 +344,19 @@ void hardware_check(struct engine *engine)
     check_racks(engine);
     for (int32_t t = 0; t < hardware->tray_count; t++) {
         struct suspicion *suspicion = &hardware->trays[t];
+        struct domain domain;
 
-        if (!is_due(engine, suspicion) || is_rack_waiting(engine, t))
+        if (suspicion->first_ns == 0 || suspicion->told)
             continue;
-        hardware->waiting--;
         if (t >= engine->grid->cut[CUT_TRAY].count || grid_size(engine->grid, CUT_TRAY, t) == 0) {
             suspicion->told = true; /* a spare: none of this job's business */
+            hardware->waiting--;
             continue;
         }
-        struct domain domain = domain_of(engine, suspicion, t);
+        domain = domain_of(engine, suspicion, t);
+        if (!is_due(engine, suspicion, &domain) || is_rack_waiting(engine, t))
+            continue;
+        hardware->waiting--;
         if (engine_is_covered(engine, grid_members(engine->grid, CUT_TRAY, t)[0]) &&
             domain.scope == SCOPE_TRAY)
             suspicion->told = true;

@@ -179,6 +179,8 @@ void verdict_write(const struct verdict *verdict, struct json_writer *writer)
     json_put_int(writer, "step", verdict->step);
     json_put_int(writer, "since_step", verdict->since_step);
     json_put_time(writer, "time", verdict->time_ns);
+    if (verdict->since_ns > 0)
+        json_put_time(writer, "since_time", verdict->since_ns);
     json_put_string(writer, "cause", cause_name(verdict->cause));
     json_put_rounded(writer, "slowdown", verdict->slowdown, 5);
     json_put_rounded(writer, "gain", verdict->gain, 4);

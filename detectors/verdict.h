@@ -30,6 +30,7 @@ struct verdict {
     int64_t step;              /* last step finished when the verdict was given */
     int64_t since_step;        /* estimated onset */
     int64_t time_ns;           /* of the data that decided it, on the recording's clock */
+    int64_t since_ns;          /* when it began, where a time and not a step tells it; 0 otherwise */
     enum cause cause;
     double slowdown;           /* 1.12: 12 % slower; 1 where it means nothing */
     double gain;               /* part of the job's step time that this fault costs by itself */
