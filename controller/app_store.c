@@ -4,6 +4,7 @@
 #include "controller/config/policy_files.h"
 #include "controller/sys/clock.h"
 #include "controller/sys/log.h"
+#include "controller/topology/job_file.h"
 
 #include <string.h>
 
@@ -118,6 +119,29 @@ static bool restore_incidents(struct app *app, struct remediation *core, const s
     return is_whole;
 }
 
+enum { JOB_MEMORY_HOURS = 24 };
+
+/* Jobs that ran lately: their ranks go on sending and do not introduce themselves to a daemon that was started anew. */
+static void restore_jobs(struct app *app, const struct json *root)
+{
+    int64_t now_ns = clock_now_ns();
+    for (const struct json *record = json_first(json_get(root, "jobs")); record != NULL; record = json_next(record)) {
+        AUTO_TEXT document = {0};
+        AUTO(job_free) struct job *job = NULL;
+        struct error error = {0};
+        bool created;
+        const char *name = json_get_string(record, "job", "?");
+        bool is_old = now_ns - json_get_int(record, "time_ns", 0) > JOB_MEMORY_HOURS * NS_PER_DAY / 24;
+        if (is_old || jobs_find(pipeline_jobs(app->pipeline), view_of(name)) != NULL)
+            continue;
+        json_print(json_get(record, "document"), &document);
+        if (job_file_parse((struct view){document.bytes, document.length}, &job, &error) != OK ||
+            pipeline_put_job(app->pipeline, job, now_ns, &created, &error) != OK)
+            log_event(LOG_WARN, "job_not_restored", kv_str("job", name), kv_str("reason", error.message),
+                      kv_str("then", "it is known again by hello"));
+    }
+}
+
 static void on_restore(void *context, enum status status, const char *reason, struct view json)
 {
     struct app *app = context;
@@ -140,6 +164,7 @@ static void on_restore(void *context, enum status status, const char *reason, st
                                 json_get_int(root, "next_number", 1));
     if (!restore_incidents(app, core, root))
         return;
+    restore_jobs(app, root);
     app->is_restored = true;
     app->restored_epoch = store_status(app->store).epoch;
     app->database_reason[0] = '\0';

@@ -180,6 +180,7 @@ static void fold(struct pipeline *pipeline, const struct live_job *live, const s
     size_t known = remediation_incident_count(pipeline->core);
     struct verdict ours = *verdict; /* borrows its lists */
     ours.time_ns = to_our_time(live, verdict->time_ns);
+    ours.since_ns = to_our_time(live, verdict->since_ns);
     bool is_hardware = verdict->kind == VERDICT_FAULT || verdict->kind == VERDICT_INFO;
     remediation_verdict(pipeline->core, engine_job(live->engine), &ours,
                         is_hardware ? pipeline->event_source : "detector", pipeline->now_ns);

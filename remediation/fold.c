@@ -218,7 +218,7 @@ static int64_t fault_started(const struct remediation *core, const struct incide
                              const struct verdict *verdict)
 {
     const struct job_state *job = core_find_job(core, incident->job);
-    int64_t onset_ns = verdict->time_ns;
+    int64_t onset_ns = verdict->since_ns > 0 ? verdict->since_ns : verdict->time_ns;
     if (job == NULL || !job->progress_known)
         return onset_ns;
     bool stopped = verdict->kind == VERDICT_CRASH || verdict->kind == VERDICT_HANG;
