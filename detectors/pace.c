@@ -57,6 +57,7 @@ void pace_restart(struct pace *pace)
     pace->sm.rows = 0;
     pace->ring_rows = 0;
     pace->work_rows = 0;
+    pace->step_rows = 0;
     pace->sm_rows = 0;
     pace->first_count = 0;
     pace->baseline_ms = (double)NAN;
@@ -155,9 +156,8 @@ static struct open_verdict *open_pace(const struct engine *engine, int *ret_inde
 {
     for (int i = 0; i < engine->open_count; i++) {
         struct open_verdict *open = engine->open[i];
-        if (open->bank == BANK_COUNT && open->verdict.cause != CAUSE_UNKNOWN &&
-            (open->verdict.kind == VERDICT_REGRESSION ||
-             (open->verdict.kind == VERDICT_SLOW && open->verdict.scope == SCOPE_RAIL))) {
+        if (open->bank == BANK_COUNT &&
+            (open->verdict.kind == VERDICT_REGRESSION || open->verdict.kind == VERDICT_SLOW)) {
             *ret_index = i;
             return open;
         }
@@ -196,10 +196,10 @@ static int64_t since_step(const struct engine *engine, const struct pace_chart *
     double half = (recent_median(chart) + chart->base) / 2;
     int rows = 0;
 
-    for (int back = 0; back < PACE_WINDOW && back < chart->rows; back++)
+    for (int back = 0; back < PACE_WINDOW && back < chart->rows && back < engine->pace.step_rows; back++)
         if ((double)chart->last[(chart->rows - 1 - back) % PACE_WINDOW] > half)
             rows = back;
-    return bank_step(&engine->banks[BANK_LATE], rows);
+    return engine->pace.steps[(engine->pace.step_rows - 1 - rows) % PACE_WINDOW];
 }
 
 /* The one rail of all ranks in groups whose transfer is high; JOB_NONE when there are several. */
@@ -361,6 +361,7 @@ void pace_row(struct engine *engine, const struct row *row)
     if (model->step_ms > 2.5 * usual && pace->ring_rows >= 8)
         return;
     remember_step(engine, model->step_ms);
+    pace->steps[pace->step_rows++ % PACE_WINDOW] = row->step;
     if (model->has_allreduce)
         for (int32_t g = 0; g < pace->transfer_count; g++) {
             struct pace_chart *chart = &pace->transfer[g];

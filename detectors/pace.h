@@ -26,6 +26,8 @@ struct pace {
     struct pace_chart busy, step, sm;
     float work[PACE_LEAST];    /* time outside the all-reduce of the last rows */
     int64_t work_rows;
+    int64_t steps[PACE_WINDOW]; /* step numbers of the last clean rows */
+    int64_t step_rows;
     float sms[PACE_LEAST];     /* median SM activity of the last rows */
     int64_t sm_rows;
     float ring[PACE_RING];     /* step_ms of clean rows */
