@@ -438,12 +438,35 @@ static int32_t lanes_in_rack(const struct engine *engine, int32_t rack)
     return lanes;
 }
 
+/* The tray of all ranks in the lane whose data time grew by a large part of the lateness; JOB_NONE when
+ * there is none or more than one. */
+static int32_t tray_waiting_for_data(const struct engine *engine, const int32_t *members, int32_t size,
+                                     double level)
+{
+    int32_t tray = JOB_NONE;
+
+    for (int32_t i = 0; i < size; i++) {
+        double grown = (double)(engine->gauges.data_fast[members[i]] - engine->gauges.data_base[members[i]]);
+        int32_t of = grid_of(engine->grid, CUT_TRAY, members[i]);
+        if (!(grown > level * engine->model.busy_ms / 2))
+            continue;
+        if (of == JOB_NONE || (tray != JOB_NONE && of != tray))
+            return JOB_NONE;
+        tray = of;
+    }
+    return tray;
+}
+
 /* One late lane: the rank whose SMs stand out, else the lane by its name. */
-static struct domain domain_of_lane(const struct engine *engine, int32_t lane)
+static struct domain domain_of_lane(const struct engine *engine, int32_t lane, double level)
 {
     const struct grid *grid = engine->grid;
     const int32_t *members = grid_members(grid, CUT_LANE, lane);
     int32_t rank = standing_out(engine, members, grid_size(grid, CUT_LANE, lane));
+    int32_t tray = tray_waiting_for_data(engine, members, grid_size(grid, CUT_LANE, lane), level);
+
+    if (tray != JOB_NONE)
+        return (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
 
     if (rank != JOB_NONE)
         return (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
@@ -478,7 +501,7 @@ int cause_split_lanes(const struct engine *engine, double level, int rows, uint8
         for (int i = 0; i < racks; i++)
             in_rack = in_rack || domain_holds(grid, &domains[i], first);
         if (kept[first] != SUSPECT_NO && !in_rack)
-            domains[count++] = domain_of_lane(engine, lane);
+            domains[count++] = domain_of_lane(engine, lane, level);
     }
     return count;
 }

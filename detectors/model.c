@@ -55,6 +55,7 @@ void model_init(struct model *model, const struct grid *grid)
     model->stage_ms = floats(model->stages);
     model->stage_usual = floats(model->stages);
     model->stage_sm = floats(model->stages);
+    model->stage_tokens = floats(model->stages);
     model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->lane_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->stage_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
@@ -74,7 +75,7 @@ void model_done(struct model *model)
 {
     float *all[] = {model->ratio, model->own,  model->sm,        model->outside, model->scratch,
                     model->group, model->late, model->work,      model->lane,    model->transfer_ms,
-                    model->stage_ms, model->stage_usual, model->stage_sm, model->group_ratio, model->late_lane};
+                    model->stage_ms, model->stage_usual, model->stage_sm, model->stage_tokens, model->group_ratio, model->late_lane};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
@@ -193,6 +194,38 @@ static void peers_subtract(const struct peers *peers, float *out)
         out[peers->order[i]] = peers->sorted[i] - peers->sorted[middle < i ? middle : middle + 1];
 }
 
+/* Takes out of r what more or fewer tokens than usual explain: the slope is learned over all ranks, and
+ * large residuals count little in it. Without a spread of tokens there is nothing to explain. */
+static void explain_tokens(struct model *model, const struct grid *grid, const struct row *row)
+{
+    static const double FORGET = 0.95, TOKENS_DIFFER = 0.005, MOST = 0.5;
+    const float *tokens = row->values[STREAM_TOKENS];
+    float *extra = model->outside; /* free until the arrivals are made */
+    double products = 0, squares = 0;
+    int32_t n = 0;
+
+    if ((row->streams & 1u << STREAM_TOKENS) == 0)
+        return;
+    (void)stage_references(model, grid, tokens, model->stage_tokens);
+    over_stage(model, grid, tokens, model->stage_tokens, extra);
+    for (int32_t r = 0; r < model->ranks; r++) {
+        double x = (double)extra[r] - 1, y = (double)model->ratio[r];
+        if (!isfinite(x) || !isfinite(y) || fabs(x) > MOST || fabs(y) > MOST)
+            continue;
+        products += x * y;
+        squares += x * x;
+        n++;
+    }
+    if (n < 2 || squares / n < TOKENS_DIFFER * TOKENS_DIFFER)
+        return;
+    model->token_products = FORGET * model->token_products + products / n;
+    model->token_squares = FORGET * model->token_squares + squares / n;
+    double slope = fmin(fmax(model->token_products / model->token_squares, 0), 1.5);
+    for (int32_t r = 0; r < model->ranks; r++)
+        if (isfinite(extra[r]))
+            model->ratio[r] -= (float)(slope * ((double)extra[r] - 1));
+}
+
 /* ratio, own and group_ratio from compute times. */
 static void own_work(struct model *model, const struct grid *grid, const struct row *row, bool learn)
 {
@@ -207,6 +240,7 @@ static void own_work(struct model *model, const struct grid *grid, const struct 
     model->has_compute = (double)finite >= QUORUM * model->ranks && finite > 1;
     for (int32_t r = 0; r < model->ranks; r++)
         model->ratio[r] -= 1;
+    explain_tokens(model, grid, row);
     for (int32_t k = 0; k < model->groups; k++) {
         const int32_t *members = grid_members(grid, CUT_TENSOR, k);
         size_t n = gather(model, grid, CUT_TENSOR, k, model->ratio);

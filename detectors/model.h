@@ -4,6 +4,7 @@
  *
  *   r[rank]    = compute / reference of its stage - 1 (with several stages: over the stage's usual reference,
  *                since the work that varies from row to row leaves in `group` anyway)
+ *                (where tokens are sent, r is less what the rank's share of tokens explains)
  *   own[rank]  = r - median of its tensor peers          (they do identical work)
  *   work[d]    = reference over the groups of replica d  (all stages see the same micro-batches)
  *   group[k]   = r of group k - median of its replica's other groups (pp = 1: r of group k alone)
@@ -33,6 +34,8 @@ struct model {
     float *stage_ms;           /* by stage: reference compute of this row */
     float *stage_usual;        /* by stage: the same, slow mean; stands still while the row's differs */
     float *stage_sm;           /* by stage: reference SM activity */
+    float *stage_tokens;       /* by stage: reference tokens */
+    double token_products, token_squares; /* slow sums: how own work grows with the tokens of a step */
     int64_t usual_rows;
     float *sm;                 /* by rank: sm over its stage's reference */
     float *scratch, *outside, *group_ratio;

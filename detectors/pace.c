@@ -248,6 +248,21 @@ static void tell_transfer(struct engine *engine, int32_t groups)
     (void)engine_open(engine, verdict, NULL);
 }
 
+/* Mean growth of the ranks' data time; 0 when nobody sends it. */
+static double data_growth(const struct engine *engine)
+{
+    const struct gauges *gauges = &engine->gauges;
+    double sum = 0;
+    int32_t n = 0;
+
+    for (int32_t r = 0; r < gauges->ranks; r++)
+        if (isfinite(gauges->data_fast[r]) && isfinite(gauges->data_base[r])) {
+            sum += (double)(gauges->data_fast[r] - gauges->data_base[r]);
+            n++;
+        }
+    return n > 0 ? sum / n : 0;
+}
+
 /* All ranks work longer than they did. */
 static void tell_work(struct engine *engine)
 {
@@ -259,6 +274,8 @@ static void tell_work(struct engine *engine)
     verdict.since_step = since_step(engine, &pace->busy);
     /* Starved SMs point at hosts or data, busy ones at clocks. */
     verdict.cause = !isfinite(sm) ? CAUSE_UNKNOWN : sm < -0.02 ? CAUSE_HOST : CAUSE_GPU;
+    if (data_growth(engine) > (work - pace->busy.base) / 2)
+        verdict.cause = CAUSE_DATA;
     verdict.slowdown = work / pace->busy.base;
     verdict.gain = (work - pace->busy.base) / engine->model.step_ms;
     verdict_add_evidence(&verdict, "work_ms", work);
