@@ -96,6 +96,7 @@ struct engine {
     int open_count;
     struct cleared cleared[CLEARED_MAX];
     int cleared_count;
+    char reweighed[VERDICT_ID_BYTES]; /* id of the info that is being weighed again */
     int64_t all_rows;          /* closed rows over all attempts */
     struct verdict *queue;
     size_t queue_first, queue_count, queue_capacity;
@@ -109,7 +110,9 @@ struct verdict verdict_start(const struct engine *engine, enum verdict_kind kind
 void verdict_set_domain(const struct engine *engine, struct verdict *verdict, int32_t index);
 void verdict_fill_ranks(const struct engine *engine, struct verdict *verdict, const uint8_t *flags);
 void engine_emit(struct engine *engine, struct verdict verdict);      /* takes it */
+/* Takes the verdict, says it and keeps it open; engine_keep keeps a copy and says nothing. */
 struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, const uint8_t *covers);
+struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict, const uint8_t *covers);
 void engine_close(struct engine *engine, int index, bool say_clear);
 struct open_verdict *engine_find_open(const struct engine *engine, enum scope scope, const char *id);
 bool engine_is_covered(const struct engine *engine, int32_t rank);

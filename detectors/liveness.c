@@ -414,7 +414,7 @@ void liveness_check(struct engine *engine)
         return;
     }
     stopped_ns = engine->now_ns - live->progress_ns;
-    if (stopped_ns < CONFIRMED_LEAST_NS || stopped_ns < live->beat_gap_ns)
+    if (stopped_ns < CONFIRMED_LEAST_NS || (double)stopped_ns < live->beat_gap_ns)
         return;
     live->checked_ns = engine->now_ns;
     set_round_time(engine);

@@ -347,7 +347,14 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
     verdict.evict = told && may_evict(engine, domain, &facts);
     put_evidence(engine, &verdict, alarm, &facts);
     int needed = quiet_needed(engine, &verdict);
-    open = engine_open(engine, verdict, ranks);
+    /* What was told as info and still is no more than that is not told twice. */
+    if (!told && strcmp(engine->reweighed, verdict.id) == 0) {
+        open = engine_keep(engine, &verdict, ranks);
+        verdict_done(&verdict);
+    } else {
+        open = engine_open(engine, verdict, ranks);
+    }
+    engine->reweighed[0] = '\0';
     open->quiet_needed = needed;
     open->level = facts.level;
     open->by_offset = !told;
@@ -605,6 +612,8 @@ static void clear_open(struct engine *engine)
                 bank_clear_unit(&engine->banks[open->bank], open->units[u]);
             engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
         } else if (has_grown(engine, open)) {
+            if (open->verdict.kind == VERDICT_INFO)
+                text_copy(engine->reweighed, sizeof engine->reweighed, open->verdict.id);
             engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
         }
     }

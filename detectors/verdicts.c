@@ -94,12 +94,20 @@ static void remember_seats(const struct engine *engine, struct open_verdict *ope
 
 struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, const uint8_t *covers)
 {
+    struct open_verdict *open = engine_keep(engine, &verdict, covers);
+
+    engine_emit(engine, verdict);
+    return open;
+}
+
+struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict, const uint8_t *covers)
+{
     struct open_verdict *open;
 
     if (engine->open_count == OPEN_MAX)
         engine_close(engine, 0, false);
     open = xcalloc(1, sizeof *open);
-    open->verdict = verdict_copy(&verdict);
+    open->verdict = verdict_copy(verdict);
     open->covers = xcalloc((size_t)engine->job->world_size, 1);
     if (covers != NULL)
         memcpy(open->covers, covers, (size_t)engine->job->world_size);
@@ -107,7 +115,6 @@ struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, 
     open->opened_row = engine->rows;
     open->bank = BANK_COUNT;
     engine->open[engine->open_count++] = open;
-    engine_emit(engine, verdict);
     return open;
 }
 
