@@ -11,13 +11,6 @@ EVENT = re.compile(r'\blog_event\((.*?)(?:,\s*kv_|\);)', re.S)
 OPENING = ('**How you got here.**', '**Look.**', '**Stop the robot.**')
 
 
-def anchors(text):
-    for line in text.splitlines():
-        if line.startswith('#'):
-            title = line.lstrip('#').strip().lower()
-            yield re.sub(r'[^\w\- ]', '', title).replace(' ', '-')
-
-
 def check_links(path, findings):
     text = tree.read(path)
     prose = re.sub(r'^```.*?^```', lambda m: '\n' * m.group(0).count('\n'), text, flags=re.S | re.M)
@@ -29,7 +22,7 @@ def check_links(path, findings):
         where = os.path.normpath(os.path.join(os.path.dirname(path), target)) if target else path
         if not os.path.exists(os.path.join(tree.ROOT, where)):
             findings.append(f'{place}: dead link {match.group(1)}')
-        elif anchor and where.endswith('.md') and anchor not in anchors(tree.read(where)):
+        elif anchor and where.endswith('.md') and anchor not in tree.anchors(tree.read(where)):
             findings.append(f'{place}: {where} has no heading #{anchor}')
 
 

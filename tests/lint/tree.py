@@ -54,6 +54,14 @@ def table(document, marker):
     return [[cell.strip() for cell in line.strip('|').split('|')] for line in lines[2:]]
 
 
+def anchors(text):
+    """Anchors of a Markdown document's headings, as they are linked to."""
+    for line in text.splitlines():
+        if line.startswith('#'):
+            title = line.lstrip('#').strip().lower()
+            yield re.sub(r'[^\w\- ]', '', title).replace(' ', '-')
+
+
 def finish(findings, what):
     """Prints the findings and ends with 1 when there are any."""
     for finding in findings:
