@@ -275,7 +275,7 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
         release_spares(core, incident);
         break;
     case FSM_COMMAND_COUNT:
-        assert(!"no such command");
+        assert(false && "no such command");
         break;
     }
 }

@@ -34,7 +34,7 @@ char *text_take(struct text *text);                          /* the caller owns 
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
-void text_addv(struct text *text, const char *format, va_list args);
+void text_addv(struct text *text, const char *format, va_list args) PRINTF_LIKE(2, 0);
 
 static inline __attribute__((unused)) void auto_text_done(struct text *text)
 {

@@ -206,6 +206,7 @@ TEST(a_server_that_only_reads_is_passed_over)
     struct client client;
     AUTO_FREE char *set = temp_sql(
         &temp, "ALTER DATABASE postgres SET default_transaction_read_only = on");
+    CU_ASSERT_PTR_NOT_NULL(set);
     open_client(&client, embedded_conninfo(temp.embedded));
     CU_ASSERT_TRUE(run_until(temp.loop, has_failed, &client, 10));
     CU_ASSERT_EQUAL(client.ups, 0);
