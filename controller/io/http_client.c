@@ -1,6 +1,6 @@
-/* curl's multi interface on the loop. Name look-ups do not block: Debian's libcurl resolves in a thread
- * of its own. Proxies from the environment are ignored and redirects are not followed: a command goes to
- * the address that the configuration names, or nowhere.
+/* curl's multi interface on the loop. Name look-ups do not block: Debian's libcurl resolves in a
+ * thread of its own. Proxies from the environment are ignored and redirects are not followed: a
+ * command goes to the address that the configuration names, or nowhere.
  */
 #include "controller/io/http_client.h"
 
@@ -45,6 +45,8 @@ static void curl_start_once(void)
     CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
     assert(code == CURLE_OK);
     (void)code;
+    /* Without its resolver thread a name look-up would stop the loop. */
+    assert((curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_ASYNCHDNS) != 0);
     started = true;
 }
 
@@ -92,7 +94,8 @@ static void set_method(struct transfer *transfer, const struct http_call *call)
 {
     CURL *easy = transfer->easy;
     bool reads = strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0;
-    /* curl repeats a request that dies on a reused connection; what changes the world is sent once. */
+    /* curl repeats a request that dies on a reused connection; what changes the world is sent once.
+     */
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, reads ? 0L : 1L);
     if (strcmp(call->method, "HEAD") == 0)
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
@@ -124,13 +127,16 @@ static struct transfer *transfer_new(const struct http_call *call)
     struct transfer *transfer = xcalloc(1, sizeof *transfer);
     CURL *easy = transfer->easy = curl_easy_init();
     assert(easy != NULL);
-    transfer->answer_bytes_max =
-        call->answer_bytes_max > 0 ? call->answer_bytes_max : ANSWER_BYTES_DEFAULT;
+    transfer->answer_bytes_max = call->answer_bytes_max > 0 ? call->answer_bytes_max
+                                                            : ANSWER_BYTES_DEFAULT;
     int timeout_ms = call->timeout_ms > 0 ? call->timeout_ms : TIMEOUT_MS_DEFAULT;
     curl_easy_setopt(easy, CURLOPT_URL, call->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    /* A call that ends while its name is still looked up leaves that thread behind instead of
+     * waiting. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);

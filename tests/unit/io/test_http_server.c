@@ -44,8 +44,9 @@ static void route(void *context, struct http_request *request)
     AUTO_TEXT answer = {0};
     const char *name = http_request_query(request, "name");
     const char *header = http_request_header(request, "x-test");
-    text_addf(&answer, "[%s][%s][%s][%.100s]", http_request_path(request), name != NULL ? name : "-",
-              header != NULL ? header : "-", http_request_body(request).bytes);
+    text_addf(&answer, "[%s][%s][%s][%.100s]", http_request_path(request),
+              name != NULL ? name : "-", header != NULL ? header : "-",
+              http_request_body(request).bytes);
     http_reply_header(request, "X-Rig", "a\r\nb");
     http_reply(request, 200, "text/plain", (struct view){answer.bytes, answer.length});
 }
@@ -128,15 +129,46 @@ TEST(a_request_that_comes_byte_by_byte_is_one_request)
     rig_close(&rig);
 }
 
+TEST(however_the_bytes_are_cut_the_answers_are_the_same)
+{
+    static const char bytes[] =
+        "POST /a?name=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+        "POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+        "GET /c HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    uint64_t random = test_seed();
+    for (int round = 0; round < test_rounds(50); round++) {
+        struct rig rig;
+        struct wire wire;
+        rig_open(&rig, NULL);
+        rig_wire(&rig, &wire);
+        for (size_t at = 0; at < sizeof bytes - 1;) {
+            size_t left = sizeof bytes - 1 - at, length = 1 + (size_t)(test_random(&random) % 40);
+            wire_send_bytes(&wire, bytes + at, length < left ? length : left);
+            at += length < left ? length : left;
+            wire_turn(rig.loop, 0);
+        }
+        WIRE_UNTIL(rig.loop, wire.ended);
+        CU_ASSERT(wire_has(&wire, "[/a][1][-][hello]HTTP/1.1 200 OK\r\n"));
+        CU_ASSERT(wire_has(&wire, "[/b][-][-][abcde]HTTP/1.1 200 OK\r\n"));
+        CU_ASSERT(wire_has(&wire, "[/c][-][-][]"));
+        wire_close(&wire);
+        rig_close(&rig);
+    }
+}
+
 TEST(pipelined_requests_are_answered_in_order)
 {
     struct rig rig;
     struct wire wire;
     rig_open(&rig, NULL);
     rig_wire(&rig, &wire);
-    wire_send(&wire, "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx"
-                     "HEAD /3 HTTP/1.1\r\nHost: a\r\n\r\nGET /4 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-                     "GET /5 HTTP/1.1\r\nHost: a\r\n\r\n");
+    wire_send(
+        &wire,
+        "GET /1 HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: "
+        "1\r\n\r\nx"
+        "HEAD /3 HTTP/1.1\r\nHost: a\r\n\r\nGET /4 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        "GET /5 HTTP/1.1\r\nHost: a\r\n\r\n");
     WIRE_UNTIL(rig.loop, wire.ended);
     const char *one = strstr(wire.got.bytes, "[/1]"), *two = strstr(wire.got.bytes, "[/2]");
     CU_ASSERT(one != NULL && two != NULL && one < two);
@@ -152,17 +184,22 @@ TEST(what_has_two_readings_never_reaches_a_route)
 {
     struct rig rig;
     rig_open(&rig, NULL);
-    assert_refused(&rig, 400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx");
-    assert_refused(&rig, 400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
-                              "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    assert_refused(&rig, 400,
+                   "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx");
+    assert_refused(&rig, 400,
+                   "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                   "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
     assert_refused(&rig, 400, "GET / HTTP/1.1\r\n\r\n");
     assert_refused(&rig, 400, "GET / HTTP/1.1\nHost: a\n\n");
     assert_refused(&rig, 400, "nonsense\r\n\r\n");
     assert_refused(&rig, 400, "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_refused(&rig, 400, "GET /?a=%00 HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_refused(&rig, 400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assert_refused(&rig, 400,
+                   "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
     assert_refused(&rig, 405, "BREW / HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_refused(&rig, 415, "POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\nContent-Length: 0\r\n\r\n");
+    assert_refused(
+        &rig, 415,
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\nContent-Length: 0\r\n\r\n");
     assert_refused(&rig, 400, "\x16\x03\x01\x02\xfc");
     CU_ASSERT_EQUAL(http_server_counts(rig.server).refused_guard, 11);
     rig_close(&rig);
@@ -181,8 +218,9 @@ TEST(limits_hold_on_the_wire)
         text_add(&big, "x");
     assert_refused(&rig, 431, big.bytes);
     assert_refused(&rig, 413, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n");
-    assert_refused(&rig, 413, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-                              "6\r\n123456\r\n5\r\n12345\r\n0\r\n\r\n");
+    assert_refused(&rig, 413,
+                   "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                   "6\r\n123456\r\n5\r\n12345\r\n0\r\n\r\n");
     CU_ASSERT_EQUAL(http_server_counts(rig.server).refused_limit, 3);
     rig_close(&rig);
 }
@@ -243,8 +281,9 @@ static int send_gzip(struct rig *rig, struct view packed)
     struct wire wire;
     AUTO_TEXT head = {0};
     rig_wire(rig, &wire);
-    text_addf(&head, "POST /z HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n"
-                     "Connection: close\r\n\r\n",
+    text_addf(&head,
+              "POST /z HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: %zu\r\n"
+              "Connection: close\r\n\r\n",
               packed.length);
     wire_send(&wire, head.bytes);
     wire_send_bytes(&wire, packed.bytes, packed.length);
@@ -264,7 +303,8 @@ TEST(gzip_is_inflated_and_bounded)
     struct error error;
     for (int i = 0; i < 1000; i++)
         text_add(&plain, "line of a hundred bytes or so\n");
-    CU_ASSERT_EQUAL_FATAL(gzip_deflate((struct view){plain.bytes, plain.length}, &packed, &error), OK);
+    CU_ASSERT_EQUAL_FATAL(gzip_deflate((struct view){plain.bytes, plain.length}, &packed, &error),
+                          OK);
     CU_ASSERT_EQUAL(send_gzip(&rig, (struct view){packed.bytes, packed.length}), 200);
     CU_ASSERT_EQUAL(rig.body_bytes, plain.length);
     CU_ASSERT_EQUAL(send_gzip(&rig, (struct view){packed.bytes, packed.length / 2}), 400);
@@ -272,7 +312,8 @@ TEST(gzip_is_inflated_and_bounded)
     CU_ASSERT_EQUAL(send_gzip(&rig, view_of("")), 400);
     for (int i = 0; i < 4000; i++)
         text_add(&plain, "line of a hundred bytes or so\n");
-    CU_ASSERT_EQUAL_FATAL(gzip_deflate((struct view){plain.bytes, plain.length}, &bomb, &error), OK);
+    CU_ASSERT_EQUAL_FATAL(gzip_deflate((struct view){plain.bytes, plain.length}, &bomb, &error),
+                          OK);
     CU_ASSERT_EQUAL(send_gzip(&rig, (struct view){bomb.bytes, bomb.length}), 413);
     CU_ASSERT_EQUAL(rig.calls, 1);
     rig_close(&rig);
@@ -286,13 +327,16 @@ TEST(a_client_that_expects_is_told_to_go_on_or_refused_before_it_sends)
     struct wire wire;
     rig_open(&rig, &limits);
     rig_wire(&rig, &wire);
-    wire_send(&wire, "POST /e HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    wire_send(&wire,
+              "POST /e HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     WIRE_UNTIL(rig.loop, wire_has(&wire, "HTTP/1.1 100 Continue\r\n\r\n"));
     CU_ASSERT_EQUAL(rig.calls, 0);
     wire_send(&wire, "abc");
     WIRE_UNTIL(rig.loop, wire_has(&wire, "[/e][-][-][abc]"));
     wire_close(&wire);
-    assert_refused(&rig, 413, "POST /e HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n");
+    assert_refused(
+        &rig, 413,
+        "POST /e HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n");
     rig_close(&rig);
 }
 
@@ -444,7 +488,8 @@ TEST(running_out_of_descriptors_only_delays_the_next_client)
     getrlimit(RLIMIT_NOFILE, &usual);
     int lowest = dup(wire.fd);
     close(lowest);
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = usual.rlim_max});
+    setrlimit(RLIMIT_NOFILE,
+              &(struct rlimit){.rlim_cur = (rlim_t)lowest, .rlim_max = usual.rlim_max});
     wire_send(&wire, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
     wire_turn(rig.loop, 20);
     CU_ASSERT_EQUAL(rig.calls, 0);
@@ -505,8 +550,9 @@ TEST(the_unix_socket_proves_who_speaks_and_replaces_only_stale_files)
 
 TEST(an_address_that_is_not_one_is_refused_and_a_taken_one_is_a_conflict)
 {
-    static const char *const bad[] = {"", "7430", "broomd.example:7430", "127.0.0.1", "127.0.0.1:x",
-                                      "127.0.0.1:65536", "::1:7430x", "[::1]", "[::1:7430"};
+    static const char *const bad[] = {"",          "7430",        "broomd.example:7430",
+                                      "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536",
+                                      "::1:7430x", "[::1]",       "[::1:7430"};
     struct rig rig;
     struct error error;
     rig_open(&rig, NULL);
@@ -525,7 +571,8 @@ static int open_descriptors_without_cloexec(void)
     for (int fd = 3; fd < 256; fd++) {
         int flags = fcntl(fd, F_GETFD);
         struct stat info;
-        if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode))
+        if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fstat(fd, &info) == 0 &&
+            S_ISSOCK(info.st_mode))
             count++;
     }
     return count;
@@ -546,9 +593,10 @@ TEST(no_socket_of_the_server_is_inherited_by_a_child)
 }
 
 TESTS(T(a_request_reaches_its_route_decoded_and_the_connection_stays),
-      T(a_request_that_comes_byte_by_byte_is_one_request), T(pipelined_requests_are_answered_in_order),
-      T(what_has_two_readings_never_reaches_a_route), T(limits_hold_on_the_wire),
-      T(a_client_that_sends_on_after_a_refusal_still_reads_why),
+      T(a_request_that_comes_byte_by_byte_is_one_request),
+      T(however_the_bytes_are_cut_the_answers_are_the_same),
+      T(pipelined_requests_are_answered_in_order), T(what_has_two_readings_never_reaches_a_route),
+      T(limits_hold_on_the_wire), T(a_client_that_sends_on_after_a_refusal_still_reads_why),
       T(bodies_of_all_connections_share_one_budget), T(gzip_is_inflated_and_bounded),
       T(a_client_that_expects_is_told_to_go_on_or_refused_before_it_sends),
       T(slow_heads_slow_bodies_and_silence_end_in_time), T(a_half_closed_client_gets_its_answer),
