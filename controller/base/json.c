@@ -58,6 +58,36 @@ static bool is_depth_bounded(struct view bytes)
     return true;
 }
 
+/* Length of the UTF-8 sequence at bytes, 0 when it is not valid (overlong, surrogate, cut short). */
+static size_t utf8_length(const unsigned char *bytes, size_t left)
+{
+    unsigned char c = bytes[0];
+    size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+    if (length == 0 || length > left)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    if ((c == 0xe0 && bytes[1] < 0xa0) || (c == 0xed && bytes[1] > 0x9f) ||
+        (c == 0xf0 && bytes[1] < 0x90) || (c == 0xf4 && bytes[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+/* Offset of the first byte that is not UTF-8, or the length when all is. */
+static size_t utf8_prefix(struct view bytes)
+{
+    const unsigned char *at = (const unsigned char *)bytes.bytes;
+    size_t i = 0;
+    while (i < bytes.length) {
+        size_t length = utf8_length(at + i, bytes.length - i);
+        if (length == 0)
+            break;
+        i += length;
+    }
+    return i;
+}
+
 static const char *duplicate_key(const cJSON *node)
 {
     for (const cJSON *child = node->child; child != NULL; child = child->next) {
@@ -78,10 +108,15 @@ enum status json_parse(struct view bytes, struct json **ret_root, struct error *
         return error_set(reterr, ERR_INVALID, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
     if (bytes.length > 0 && memchr(bytes.bytes, '\0', bytes.length) != NULL)
         return error_set(reterr, ERR_INVALID, "JSON holds a NUL byte");
+    int line, column;
+    size_t good = utf8_prefix(bytes);
+    if (good < bytes.length) {
+        place_of(bytes, good, &line, &column);
+        return error_set(reterr, ERR_INVALID, "not UTF-8 at line %d column %d", line, column);
+    }
     const char *end = NULL;
     cJSON *root = bytes.length > 0 ? cJSON_ParseWithLengthOpts(bytes.bytes, bytes.length, &end, 0) : NULL;
     size_t offset = end != NULL ? (size_t)(end - bytes.bytes) : 0;
-    int line, column;
     if (root != NULL)
         while (offset < bytes.length && strchr(" \t\r\n", bytes.bytes[offset]) != NULL)
             offset++;
@@ -287,22 +322,6 @@ static void add_escape(struct text *out, unsigned char c)
         text_addf(out, "\\%c", SHORT[c]);
     else
         text_addf(out, "\\u%04x", c);
-}
-
-/* Length of the UTF-8 sequence at bytes, 0 when it is not valid (overlong, surrogate, cut short). */
-static size_t utf8_length(const unsigned char *bytes, size_t left)
-{
-    unsigned char c = bytes[0];
-    size_t length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    if ((c == 0xe0 && bytes[1] < 0xa0) || (c == 0xed && bytes[1] > 0x9f) ||
-        (c == 0xf0 && bytes[1] < 0x90) || (c == 0xf4 && bytes[1] > 0x8f))
-        return 0;
-    return length;
 }
 
 static void add_quoted(struct text *out, struct view value)

@@ -30,6 +30,8 @@ TEST(errors_name_line_and_column)
     CU_ASSERT_EQUAL(parse("{\"a\":1,\"a\":2}", &root, &error), ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "'a'"));
     CU_ASSERT_EQUAL(parse("", &root, &error), ERR_INVALID);
+    CU_ASSERT_EQUAL(parse("{\n\"a\":\"\xff\"}", &root, &error), ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "not UTF-8 at line 2"));
 }
 
 TEST(deep_nesting_is_refused_before_it_recurses)
