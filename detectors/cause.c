@@ -197,7 +197,10 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
     int32_t stage = stage_moved_along(engine, ranks);
     facts->whole_stage = stage != JOB_NONE;
     if (facts->whole_stage)
-        facts->sm_shift = pace_rise(&engine->pace.stage_sm[stage], facts->rows);
+        facts->sm_shift = pace_rise(
+            &engine->pace.class_sm[grid_of(engine->grid, CUT_CLASS,
+                                           grid_members(engine->grid, CUT_STAGE, stage)[0])],
+            facts->rows);
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
     if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)

@@ -512,7 +512,7 @@ static void refresh_grid(struct engine *engine)
     build(engine);
     /* The job's own past outlives its moves, not a new cut. */
     if (engine->pace.transfer_count != engine->grid->cut[CUT_DATA].count ||
-        engine->pace.stage_count != engine->grid->cut[CUT_STAGE].count) {
+        engine->pace.class_count != engine->grid->cut[CUT_CLASS].count) {
         pace_done(&engine->pace);
         pace_init(&engine->pace, engine->grid);
     }

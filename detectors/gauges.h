@@ -10,7 +10,7 @@
 struct gauges {
     int32_t ranks;
     int64_t rows;
-    float *sm_fast, *sm_base;  /* sm over the stage's reference; NAN when never sent */
+    float *sm_fast, *sm_base;  /* sm over the class's reference; NAN when never sent */
     float *mem_fast, *mem_base;
     float *data_fast, *data_base; /* data_ms */
 };

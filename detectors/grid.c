@@ -25,6 +25,7 @@ static void place_rank(struct grid *grid, const struct job *job, int32_t rank)
     int32_t rack = seat->tray != JOB_NONE ? job->trays[seat->tray].rack : JOB_NONE;
     int32_t unit[CUT_COUNT] = {
         [CUT_STAGE] = place.stage,         [CUT_REPLICA] = place.replica,
+        [CUT_CLASS] = place.stage * job->size[DIMENSION_EP] + place.expert,
         [CUT_TENSOR] = place.tensor_group, [CUT_DATA] = place.data_group,
         [CUT_EXPERT] = place.expert_group, [CUT_TRAY] = seat->tray,
         [CUT_RACK] = rack,                 [CUT_RAIL] = seat->rail,

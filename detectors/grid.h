@@ -8,7 +8,8 @@
 
 /* A lane is what must move together within a step, before the gradient all-reduce: a replica, or the
  * replicas that exchange tokens in expert groups. */
-enum cut { CUT_STAGE = 0, CUT_REPLICA, CUT_LANE, CUT_TENSOR, CUT_DATA, CUT_EXPERT, CUT_TRAY, CUT_RACK,
+/* A class is ranks with the same work: one stage, and one position among the experts. */
+enum cut { CUT_STAGE = 0, CUT_CLASS, CUT_REPLICA, CUT_LANE, CUT_TENSOR, CUT_DATA, CUT_EXPERT, CUT_TRAY, CUT_RACK,
            CUT_RAIL, CUT_COUNT };
 
 struct grid_cut {

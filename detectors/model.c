@@ -40,6 +40,7 @@ void model_init(struct model *model, const struct grid *grid)
     model->lanes = grid->cut[CUT_LANE].count;
     model->data_groups = grid->cut[CUT_DATA].count;
     model->stages = grid->cut[CUT_STAGE].count;
+    model->classes = grid->cut[CUT_CLASS].count;
     model->ratio = floats(model->ranks);
     model->own = floats(model->ranks);
     model->sm = floats(model->ranks);
@@ -52,10 +53,10 @@ void model_init(struct model *model, const struct grid *grid)
     model->late_lane = floats(model->lanes);
     model->lane = floats(model->lanes);
     model->transfer_ms = floats(model->data_groups);
-    model->stage_ms = floats(model->stages);
-    model->stage_usual = floats(model->stages);
-    model->stage_sm = floats(model->stages);
-    model->stage_tokens = floats(model->stages);
+    model->class_ms = floats(model->classes);
+    model->class_usual = floats(model->classes);
+    model->class_sm = floats(model->classes);
+    model->class_tokens = floats(model->classes);
     model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->lane_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
     model->stage_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
@@ -65,6 +66,11 @@ void model_init(struct model *model, const struct grid *grid)
         model->lane_of_group[k] = grid_of(grid, CUT_LANE, first);
         model->stage_of_group[k] = grid_of(grid, CUT_STAGE, first);
     }
+    model->experts = model->classes / model->stages;
+    model->expert_of_replica = xcalloc((size_t)model->replicas + 1, sizeof(int32_t));
+    for (int32_t d = 0; d < model->replicas; d++)
+        model->expert_of_replica[d] = grid_of(grid, CUT_CLASS, grid_members(grid, CUT_REPLICA, d)[0]) %
+                                      model->experts;
     list_groups(model->replica_of_group, model->groups, model->replicas, &model->replica_start,
                 &model->replica_groups);
     list_groups(model->stage_of_group, model->groups, model->stages, &model->stage_start,
@@ -75,11 +81,13 @@ void model_done(struct model *model)
 {
     float *all[] = {model->ratio, model->own,  model->sm,        model->outside, model->scratch,
                     model->group, model->late, model->work,      model->lane,    model->transfer_ms,
-                    model->stage_ms, model->stage_usual, model->stage_sm, model->stage_tokens, model->group_ratio, model->late_lane};
+                    model->class_ms, model->class_usual, model->class_sm, model->class_tokens,
+                    model->group_ratio, model->late_lane};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
     xfree(model->replica_of_group);
+    xfree(model->expert_of_replica);
     xfree(model->lane_of_group);
     xfree(model->stage_of_group);
     xfree(model->replica_start);
@@ -113,25 +121,25 @@ static size_t gather_all(struct model *model, const float *values, int32_t count
     return n;
 }
 
-/* Reference over each stage's ranks; returns how many values are finite. */
-static int32_t stage_references(struct model *model, const struct grid *grid, const float *values,
+/* Reference over each class's ranks; returns how many values are finite. */
+static int32_t class_references(struct model *model, const struct grid *grid, const float *values,
                                 float *ret_reference)
 {
     int32_t finite = 0;
 
-    for (int32_t s = 0; s < model->stages; s++) {
-        size_t n = gather(model, grid, CUT_STAGE, s, values);
+    for (int32_t s = 0; s < model->classes; s++) {
+        size_t n = gather(model, grid, CUT_CLASS, s, values);
         finite += (int32_t)n;
         ret_reference[s] = n > 0 ? (float)robust_reference(model->scratch, n) : NAN;
     }
     return finite;
 }
 
-static void over_stage(const struct model *model, const struct grid *grid, const float *values,
+static void over_class(const struct model *model, const struct grid *grid, const float *values,
                        const float *reference, float *out)
 {
     for (int32_t r = 0; r < model->ranks; r++) {
-        float of = reference[grid_of(grid, CUT_STAGE, r)];
+        float of = reference[grid_of(grid, CUT_CLASS, r)];
         out[r] = of > 0 ? values[r] / of : NAN;
     }
 }
@@ -142,14 +150,14 @@ static void follow_usual(struct model *model)
     static const double WEIGHT = 0.02, AGREES = 0.02;
     double early = 1.0 / (double)(model->usual_rows + 1);
 
-    for (int32_t s = 0; s < model->stages; s++) {
-        double now = (double)model->stage_ms[s], usual = (double)model->stage_usual[s];
+    for (int32_t s = 0; s < model->classes; s++) {
+        double now = (double)model->class_ms[s], usual = (double)model->class_usual[s];
         if (!(now > 0))
             continue;
         if (model->usual_rows == 0 || !(usual > 0))
-            model->stage_usual[s] = (float)now;
+            model->class_usual[s] = (float)now;
         else if (model->usual_rows < 20 || fabs(now / usual - 1) < AGREES)
-            model->stage_usual[s] += (float)(fmax(WEIGHT, early) * (now - usual));
+            model->class_usual[s] += (float)(fmax(WEIGHT, early) * (now - usual));
     }
     model->usual_rows++;
 }
@@ -206,8 +214,8 @@ static void explain_tokens(struct model *model, const struct grid *grid, const s
 
     if ((row->streams & 1u << STREAM_TOKENS) == 0)
         return;
-    (void)stage_references(model, grid, tokens, model->stage_tokens);
-    over_stage(model, grid, tokens, model->stage_tokens, extra);
+    (void)class_references(model, grid, tokens, model->class_tokens);
+    over_class(model, grid, tokens, model->class_tokens, extra);
     for (int32_t r = 0; r < model->ranks; r++) {
         double x = (double)extra[r] - 1, y = (double)model->ratio[r];
         if (!isfinite(x) || !isfinite(y) || fabs(x) > MOST || fabs(y) > MOST)
@@ -230,12 +238,12 @@ static void explain_tokens(struct model *model, const struct grid *grid, const s
 static void own_work(struct model *model, const struct grid *grid, const struct row *row, bool learn)
 {
     const float *compute = row->values[STREAM_COMPUTE];
-    int32_t finite = stage_references(model, grid, compute, model->stage_ms);
+    int32_t finite = class_references(model, grid, compute, model->class_ms);
 
     if (learn && finite > 1)
         follow_usual(model);
-    over_stage(model, grid, compute,
-               model->stages > 1 && model->usual_rows > 0 ? model->stage_usual : model->stage_ms,
+    over_class(model, grid, compute,
+               model->stages > 1 && model->usual_rows > 0 ? model->class_usual : model->class_ms,
                model->ratio);
     model->has_compute = (double)finite >= QUORUM * model->ranks && finite > 1;
     for (int32_t r = 0; r < model->ranks; r++)
@@ -270,6 +278,22 @@ static void share_work(struct model *model)
         }
         peers_subtract(&peers, model->group);
         model->work[d] = peers.count > 1 ? peers.sorted[(int)(0.35 * (peers.count - 1))] : NAN;
+    }
+}
+
+/* A replica's work is held against that of replicas with the same position among the experts, in this
+ * very row: experts are busier for a while, all of them at that position. */
+static void level_work(struct model *model)
+{
+    for (int32_t e = 0; e < model->experts; e++) {
+        size_t n = 0;
+        for (int32_t d = 0; d < model->replicas; d++)
+            if (model->expert_of_replica[d] == e && isfinite(model->work[d]))
+                model->scratch[n++] = model->work[d];
+        double reference = n > 0 ? robust_reference(model->scratch, n) : 0;
+        for (int32_t d = 0; d < model->replicas; d++)
+            if (model->expert_of_replica[d] == e)
+                model->work[d] -= (float)reference;
     }
 }
 
@@ -352,10 +376,11 @@ void model_row(struct model *model, const struct grid *grid, const struct row *r
         model->busy_ms = model->step_ms;
     own_work(model, grid, row, learn);
     share_work(model);
+    level_work(model);
     if (model->has_allreduce)
         arrivals(model, grid, row);
     if (model->has_allreduce && model->has_compute)
         outside_compute(model, grid, row);
-    (void)stage_references(model, grid, row->values[STREAM_SM], model->stage_sm);
-    over_stage(model, grid, row->values[STREAM_SM], model->stage_sm, model->sm);
+    (void)class_references(model, grid, row->values[STREAM_SM], model->class_sm);
+    over_class(model, grid, row->values[STREAM_SM], model->class_sm, model->sm);
 }

@@ -2,7 +2,7 @@
  * compute against replicas of the same job. Everything is a fraction of the work, so that a shift of
  * 0.1 is "10 % slower" in every bank.
  *
- *   r[rank]    = compute / reference of its stage - 1 (with several stages: over the stage's usual reference,
+ *   r[rank]    = compute / reference of its class - 1 (with several stages: over the class's usual reference,
  *                since the work that varies from row to row leaves in `group` anyway)
  *                (where tokens are sent, r is less what the rank's share of tokens explains)
  *   own[rank]  = r - median of its tensor peers          (they do identical work)
@@ -18,7 +18,7 @@
 #include "detectors/steps.h"
 
 struct model {
-    int32_t ranks, groups, replicas, lanes, data_groups, stages;
+    int32_t ranks, groups, replicas, lanes, data_groups, stages, classes, experts;
     bool has_compute;          /* this row has enough compute times */
     bool has_allreduce;
     double step_ms;            /* median over ranks */
@@ -31,16 +31,17 @@ struct model {
     float *late_lane;          /* by lane: mean of its ranks */
     float *lane;               /* by lane */
     float *transfer_ms;        /* by data group: least all-reduce time, the last one's own transfer */
-    float *stage_ms;           /* by stage: reference compute of this row */
-    float *stage_usual;        /* by stage: the same, slow mean; stands still while the row's differs */
-    float *stage_sm;           /* by stage: reference SM activity */
-    float *stage_tokens;       /* by stage: reference tokens */
+    float *class_ms;           /* by class: reference compute of this row */
+    float *class_usual;        /* by class: the same, slow mean; stands still while the row's differs */
+    float *class_sm;           /* by class: reference SM activity */
+    float *class_tokens;       /* by class: reference tokens */
     double token_products, token_squares; /* slow sums: how own work grows with the tokens of a step */
     int64_t usual_rows;
-    float *sm;                 /* by rank: sm over its stage's reference */
+    float *sm;                 /* by rank: sm over its class's reference */
     float *scratch, *outside, *group_ratio;
     int32_t *replica_of_group; /* and the lane and stage, from the group's first rank */
     int32_t *lane_of_group;
+    int32_t *expert_of_replica;
     int32_t *stage_of_group;
     int32_t *replica_start, *replica_groups; /* compressed rows: groups of each replica */
     int32_t *stage_start, *stage_groups;     /* and of each stage */

@@ -26,13 +26,16 @@ void pace_init(struct pace *pace, const struct grid *grid)
 {
     memset(pace, 0, sizeof *pace);
     pace->transfer_count = grid->cut[CUT_DATA].count;
-    pace->stage_count = grid->cut[CUT_STAGE].count;
+    pace->class_count = grid->cut[CUT_CLASS].count;
     pace->transfer = xcalloc((size_t)pace->transfer_count, sizeof *pace->transfer);
-    pace->stage_sm = xcalloc((size_t)pace->stage_count, sizeof *pace->stage_sm);
+    pace->class_sm = xcalloc((size_t)pace->class_count, sizeof *pace->class_sm);
+    pace->class_work = xcalloc((size_t)pace->class_count, sizeof *pace->class_work);
     for (int32_t i = 0; i < pace->transfer_count; i++)
         chart_init(&pace->transfer[i]);
-    for (int32_t i = 0; i < pace->stage_count; i++)
-        chart_init(&pace->stage_sm[i]);
+    for (int32_t i = 0; i < pace->class_count; i++)
+        chart_init(&pace->class_sm[i]);
+    for (int32_t i = 0; i < pace->class_count; i++)
+        chart_init(&pace->class_work[i]);
     chart_init(&pace->busy);
     chart_init(&pace->step);
     chart_init(&pace->sm);
@@ -42,7 +45,8 @@ void pace_init(struct pace *pace, const struct grid *grid)
 void pace_done(struct pace *pace)
 {
     xfree(pace->transfer);
-    xfree(pace->stage_sm);
+    xfree(pace->class_sm);
+    xfree(pace->class_work);
     memset(pace, 0, sizeof *pace);
 }
 
@@ -51,8 +55,8 @@ void pace_restart(struct pace *pace)
 {
     for (int32_t i = 0; i < pace->transfer_count; i++)
         pace->transfer[i].rows = 0;
-    for (int32_t i = 0; i < pace->stage_count; i++)
-        pace->stage_sm[i].rows = 0;
+    for (int32_t i = 0; i < pace->class_count; i++)
+        pace->class_sm[i].rows = pace->class_work[i].rows = 0;
     pace->busy.rows = 0;
     pace->sm.rows = 0;
     pace->ring_rows = 0;
@@ -303,13 +307,27 @@ static double typical_work(struct engine *engine)
 
     pace->work[pace->work_rows++ % PACE_LEAST] = (float)engine->model.busy_ms;
     if (engine->model.has_compute) {
-        for (int32_t s = 0; s < pace->stage_count; s++)
-            sum += (double)engine->model.stage_ms[s];
-        return sum / pace->stage_count;
+        for (int32_t s = 0; s < pace->class_count; s++)
+            sum += (double)engine->model.class_ms[s];
+        return sum / pace->class_count;
     }
     for (int64_t i = 0; i < PACE_LEAST && i < pace->work_rows; i++)
         least = fmin(least, (double)pace->work[i]);
     return least;
+}
+
+/* Everybody's work grew, or is not told apart; when only some classes' did, the work has shifted. */
+static bool is_work_everywhere(const struct engine *engine)
+{
+    const struct pace *pace = &engine->pace;
+
+    /* Where experts wait for each other inside what is measured, their load is not told from work. */
+    if (engine->model.experts > 1 && (!engine->model.has_compute || engine->job->compute != COMPUTE_KERNEL))
+        return false;
+    for (int32_t c = 0; engine->model.has_compute && c < pace->class_count; c++)
+        if (rise_along(&pace->class_work[c], WORK_RISE * pace->class_work[c].base) < ALONG)
+            return false;
+    return true;
 }
 
 static void judge(struct engine *engine)
@@ -330,7 +348,8 @@ static void judge(struct engine *engine)
             engine_close(engine, index, true);
     } else if (most >= 1) {
         tell_transfer(engine, groups);
-    } else if (work >= 1 && !has_open_slow(engine) && engine->pending_rows == 0) {
+    } else if (work >= 1 && !has_open_slow(engine) && engine->pending_rows == 0 &&
+               is_work_everywhere(engine)) {
         tell_work(engine);
     }
 }
@@ -385,9 +404,12 @@ void pace_row(struct engine *engine, const struct row *row)
             chart_put(chart, (double)model->transfer_ms[g], transfer_least(engine, chart));
         }
     chart_put(&pace->sm, median_sm(engine, row), (double)INFINITY);
+    for (int32_t c = 0; model->has_compute && c < pace->class_count; c++)
+        chart_put(&pace->class_work[c], (double)model->class_ms[c],
+                  WORK_RISE * pace->class_work[c].base);
     if (!has_open_slow(engine))
         chart_put(&pace->busy, typical_work(engine), work_least(engine));
-    for (int32_t s = 0; s < pace->stage_count; s++)
-        chart_put(&pace->stage_sm[s], (double)model->stage_sm[s], (double)INFINITY);
+    for (int32_t s = 0; s < pace->class_count; s++)
+        chart_put(&pace->class_sm[s], (double)model->class_sm[s], (double)INFINITY);
     judge(engine);
 }

@@ -21,8 +21,9 @@ struct pace_chart {
 struct pace {
     struct pace_chart *transfer; /* by data group */
     int32_t transfer_count;
-    struct pace_chart *stage_sm; /* by stage: SM activity of its reference rank */
-    int32_t stage_count;
+    struct pace_chart *class_sm; /* by class: SM activity of its reference rank */
+    struct pace_chart *class_work; /* by class: its reference compute */
+    int32_t class_count;
     struct pace_chart busy, step, sm;
     float work[PACE_LEAST];    /* time outside the all-reduce of the last rows */
     int64_t work_rows;

@@ -23,6 +23,7 @@ static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
 enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, QUIET_MOST = 256, FLAP_ROWS = 512, ABSORB_STEPS = 16, RATE_ROWS = 48,
+       MANY_AT_ONCE = 6, /* more domains at once are the job's doing, not so many faults */
        RACK_FILLING = 3, EXTENSIONS = 6, EXTENSION_ROWS = 4 };
 
 struct alarm {
@@ -495,6 +496,8 @@ static void decide(struct engine *engine, const struct alarm *alarm)
         return;
     }
     engine->pending_extended = 0;
+    if (count > MANY_AT_ONCE)
+        return;
     for (int i = 0; i < count; i++) {
         struct domain domain = domains[i];
         domain_ranks(engine, &domain, ranks);

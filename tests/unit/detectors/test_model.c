@@ -62,7 +62,7 @@ TEST(a_bigger_stage_is_no_deviation)
         CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.own[r], 0, 1e-6);
     for (int k = 0; k < 8; k++)
         CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.group[k], 0, 1e-6);
-    CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.stage_ms[1], 120, 1e-4);
+    CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.class_ms[1], 120, 1e-4);
     close_fixture(&fixture);
 }
 
