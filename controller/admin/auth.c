@@ -1,5 +1,5 @@
-/* Identities. Tokens are kept as SHA-256 alone, and all of them are compared in constant time, so that
- * neither memory nor timing gives one away.
+/* Identities. Tokens are kept as SHA-256 alone, and all of them are compared in constant time, so
+ * that neither memory nor timing gives one away.
  */
 #include "controller/admin/auth.h"
 
@@ -27,7 +27,7 @@ struct token {
 };
 
 struct certificate {
-    char name[128];    /* the CN */
+    char name[128]; /* the CN */
     struct grant grant;
 };
 
@@ -44,7 +44,7 @@ struct auth {
     size_t certificate_count, certificate_capacity;
     struct user *users;
     size_t user_count, user_capacity;
-    bool open;         /* no identity is configured, and nothing is enforced */
+    bool open; /* no identity is configured, and nothing is enforced */
 };
 
 static void auth_clear(struct auth *auth)
@@ -68,7 +68,9 @@ static bool parse_role(struct view word, unsigned *ret_role)
     static const struct {
         const char *name;
         enum role role;
-    } rows[] = {{"ingest", ROLE_INGEST}, {"reader", ROLE_READER}, {"operator", ROLE_OPERATOR},
+    } rows[] = {{"ingest", ROLE_INGEST},
+                {"reader", ROLE_READER},
+                {"operator", ROLE_OPERATOR},
                 {"admin", ROLE_ADMIN}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (view_equals(word, rows[i].name)) {
@@ -254,7 +256,8 @@ static void add_user(struct auth *auth, uid_t uid, unsigned roles)
             return;
         }
     }
-    auth->users = array_grow(auth->users, auth->user_count, &auth->user_capacity, sizeof *auth->users);
+    auth->users = array_grow(auth->users, auth->user_count, &auth->user_capacity,
+                             sizeof *auth->users);
     struct user *user = &auth->users[auth->user_count++];
     *user = (struct user){.uid = uid, .roles = roles};
     name_uid(uid, user->name, sizeof user->name);
@@ -281,7 +284,8 @@ static enum status auth_load(struct auth *auth, const struct config *config, str
     add_user(auth, geteuid(), ROLE_ADMIN);
     TRY(load_uids(auth, "auth.admin_uids", &config->auth_admin_uids, ROLE_ADMIN, reterr));
     TRY(load_uids(auth, "auth.operator_uids", &config->auth_operator_uids, ROLE_OPERATOR, reterr));
-    auth->open = auth->token_count == 0 && auth->certificate_count == 0 && config->mode != MODE_ENFORCE;
+    auth->open = auth->token_count == 0 && auth->certificate_count == 0 &&
+                 config->mode != MODE_ENFORCE;
     return OK;
 }
 
@@ -352,7 +356,8 @@ static enum status identify_certificate(const struct auth *auth, const char *nam
             return OK;
         }
     }
-    return error_set(reterr, ERR_DENIED, "auth.certificates does not name the certificate of '%s'", name);
+    return error_set(reterr, ERR_DENIED, "auth.certificates does not name the certificate of '%s'",
+                     name);
 }
 
 static void identify_uid(const struct auth *auth, uid_t uid, struct identity *identity)

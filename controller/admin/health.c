@@ -55,7 +55,8 @@ static struct check *find_check(struct health *health, const char *name)
     return &health->checks[health->count++];
 }
 
-void health_set(struct health *health, const char *name, enum health_state state, const char *reason)
+void health_set(struct health *health, const char *name, enum health_state state,
+                const char *reason)
 {
     struct check *check = find_check(health, name);
     check->state = state;

@@ -12,7 +12,7 @@ enum { LABEL_VALUES_MAX = 64, BUCKETS = 14 };
 struct metric_row {
     const char *name;
     enum metric_type type;
-    const char *label;         /* NULL: no label */
+    const char *label; /* NULL: no label */
     const char *help;
 };
 
@@ -56,7 +56,7 @@ static const double BUCKET_SECONDS[BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025
                                                0.25,  0.5,    1,     2.5,  5,     10,   30};
 
 struct cell {
-    char *label;               /* NULL for a metric without one */
+    char *label; /* NULL for a metric without one */
     double value;
 };
 

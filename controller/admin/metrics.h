@@ -1,5 +1,6 @@
-/* What broomd tells of itself in numbers: one table of metrics (metrics.c), values set by the app, text
- * exposition 0.0.4. A metric has at most one label; its values are bounded, the rest is "other".
+/* What broomd tells of itself in numbers: one table of metrics (metrics.c), values set by the app,
+ * text exposition 0.0.4. A metric has at most one label; its values are bounded, the rest is
+ * "other".
  */
 #ifndef BROOM_ADMIN_METRICS_H
 #define BROOM_ADMIN_METRICS_H
@@ -8,37 +9,37 @@
 #include "controller/base/text.h"
 
 enum metric {
-    METRIC_BUILD_INFO = 0,        /* {version} */
+    METRIC_BUILD_INFO = 0, /* {version} */
     METRIC_START_TIME,
     METRIC_CPU,
     METRIC_RESIDENT,
-    METRIC_MODE,                  /* {mode}: 1 for the one in force */
+    METRIC_MODE, /* {mode}: 1 for the one in force */
     METRIC_HTTP_REQUESTS,
-    METRIC_HTTP_REFUSED,          /* {reason}: guard, limit, timeout */
+    METRIC_HTTP_REFUSED, /* {reason}: guard, limit, timeout */
     METRIC_HTTP_CONNECTIONS,
     METRIC_HTTP_BODY_BYTES,
-    METRIC_API_ERRORS,            /* {class}: client, server, denied */
-    METRIC_SAMPLES,               /* {measurement} */
+    METRIC_API_ERRORS, /* {class}: client, server, denied */
+    METRIC_SAMPLES,    /* {measurement} */
     METRIC_LINES_BAD,
     METRIC_LINES_REFUSED,
     METRIC_JOBS,
     METRIC_RANKS,
     METRIC_SERIES_BYTES,
-    METRIC_VERDICTS,              /* {kind} */
-    METRIC_PASS_SECONDS,          /* histogram */
-    METRIC_INCIDENTS_OPEN,        /* {severity} */
-    METRIC_TRANSITIONS,           /* {rule} */
-    METRIC_ACTIONS,               /* {outcome} */
+    METRIC_VERDICTS,       /* {kind} */
+    METRIC_PASS_SECONDS,   /* histogram */
+    METRIC_INCIDENTS_OPEN, /* {severity} */
+    METRIC_TRANSITIONS,    /* {rule} */
+    METRIC_ACTIONS,        /* {outcome} */
     METRIC_PAUSED,
     METRIC_BREAKER_OPEN,
     METRIC_LEASE_HELD,
     METRIC_CLOCK_JUMPS,
     METRIC_TELEMETRY_OK,
     METRIC_DATABASE_UP,
-    METRIC_DATABASE_SECONDS,      /* histogram */
+    METRIC_DATABASE_SECONDS, /* histogram */
     METRIC_SPOOLED_BYTES,
     METRIC_RECORDED_BYTES,
-    METRIC_RELOADS,               /* {result}: taken, kept_old */
+    METRIC_RELOADS, /* {result}: taken, kept_old */
     METRIC_COUNT
 };
 

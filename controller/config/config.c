@@ -12,16 +12,25 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum option_type { TYPE_TEXT = 0, TYPE_ADDRESS, TYPE_CHOICE, TYPE_BOOL, TYPE_COUNT, TYPE_BYTES, TYPE_DURATION,
-                   TYPE_NUMBER, TYPE_LIST };
+enum option_type {
+    TYPE_TEXT = 0,
+    TYPE_ADDRESS,
+    TYPE_CHOICE,
+    TYPE_BOOL,
+    TYPE_COUNT,
+    TYPE_BYTES,
+    TYPE_DURATION,
+    TYPE_NUMBER,
+    TYPE_LIST
+};
 enum { RELOADABLE = 1 };
 
 struct option {
-    const char *name;          /* "section.key", or "key" at the top */
+    const char *name; /* "section.key", or "key" at the top */
     enum option_type type;
     size_t offset;
-    const char *fallback;      /* text of the default */
-    double least, most;        /* COUNT, BYTES, NUMBER; DURATION in seconds */
+    const char *fallback; /* text of the default */
+    double least, most;   /* COUNT, BYTES, NUMBER; DURATION in seconds */
     unsigned flags;
     const char *const *choices;
     const char *help;
@@ -96,8 +105,16 @@ static bool parse_bytes(const char *text, double *ret_bytes)
     static const struct {
         const char *suffix;
         double factor;
-    } units[] = {{"", 1},      {"B", 1},        {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-                 {"TiB", 1099511627776.0}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},    {"TB", 1e12}};
+    } units[] = {{"", 1},
+                 {"B", 1},
+                 {"KiB", 1024.0},
+                 {"MiB", 1048576.0},
+                 {"GiB", 1073741824.0},
+                 {"TiB", 1099511627776.0},
+                 {"kB", 1e3},
+                 {"MB", 1e6},
+                 {"GB", 1e9},
+                 {"TB", 1e12}};
     size_t digits = strspn(text, "0123456789.");
     double value;
     if (!text_parse_number((struct view){text, digits}, &value))
@@ -114,8 +131,8 @@ static enum status check_range(const struct option *option, double value, struct
 {
     if (value >= option->least && value <= option->most)
         return OK;
-    return error_set(reterr, ERR_INVALID, "'%s' must be from %g to %g%s", option->name, option->least,
-                     option->most, option->type == TYPE_DURATION ? " seconds" : "");
+    return error_set(reterr, ERR_INVALID, "'%s' must be from %g to %g%s", option->name,
+                     option->least, option->most, option->type == TYPE_DURATION ? " seconds" : "");
 }
 
 static enum status parse_choice(const struct option *option, const char *text, int64_t *ret_index,
@@ -129,11 +146,12 @@ static enum status parse_choice(const struct option *option, const char *text, i
         }
         text_addf(&words, "%s%s", i > 0 ? ", " : "", option->choices[i]);
     }
-    return error_set(reterr, ERR_INVALID, "'%s' must be one of %s, not '%s'", option->name, words.bytes, text);
+    return error_set(reterr, ERR_INVALID, "'%s' must be one of %s, not '%s'", option->name,
+                     words.bytes, text);
 }
 
-static enum status parse_number_like(const struct option *option, const char *text, double *ret_value,
-                                     struct error *reterr)
+static enum status parse_number_like(const struct option *option, const char *text,
+                                     double *ret_value, struct error *reterr)
 {
     int64_t duration_ns;
     bool is_good;
@@ -151,12 +169,14 @@ static enum status parse_number_like(const struct option *option, const char *te
         wanted = option->type == TYPE_NUMBER ? "a number" : "a whole number";
     }
     if (!is_good)
-        return error_set(reterr, ERR_INVALID, "'%s' must be %s, not '%s'", option->name, wanted, text);
+        return error_set(reterr, ERR_INVALID, "'%s' must be %s, not '%s'", option->name, wanted,
+                         text);
     return check_range(option, *ret_value, reterr);
 }
 
 /* "" or "ADDRESS:PORT" in numbers: a name would have to be looked up. */
-static enum status check_address(const struct option *option, const char *text, struct error *reterr)
+static enum status check_address(const struct option *option, const char *text,
+                                 struct error *reterr)
 {
     const char *colon = strrchr(text, ':');
     char host[64] = "";
@@ -177,8 +197,9 @@ static enum status check_address(const struct option *option, const char *text, 
     }
     if (is_host && port >= 0 && port <= 65535)
         return OK;
-    return error_set(reterr, ERR_INVALID, "'%s' must be such as 127.0.0.1:7430 or [::1]:7430, not '%s'",
-                     option->name, text);
+    return error_set(reterr, ERR_INVALID,
+                     "'%s' must be such as 127.0.0.1:7430 or [::1]:7430, not '%s'", option->name,
+                     text);
 }
 
 static enum status set_text(struct config *config, const struct option *option, const char *text)
@@ -196,7 +217,8 @@ static enum status list_add(struct config *config, const struct option *option, 
     if (item.length == 0)
         return OK;
     if (list->count == CONFIG_LIST_MAX)
-        return error_set(reterr, ERR_LIMIT, "'%s' takes at most %d entries", option->name, CONFIG_LIST_MAX);
+        return error_set(reterr, ERR_LIMIT, "'%s' takes at most %d entries", option->name,
+                         CONFIG_LIST_MAX);
     list->items[list->count++] = xstrndup(item.bytes, item.length);
     return OK;
 }
@@ -237,7 +259,8 @@ static enum status set_value(struct config *config, const struct option *option,
         return OK;
     case TYPE_BOOL:
         if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-            return error_set(reterr, ERR_INVALID, "'%s' must be true or false, not '%s'", option->name, text);
+            return error_set(reterr, ERR_INVALID, "'%s' must be true or false, not '%s'",
+                             option->name, text);
         *(bool *)target(config, option) = strcmp(text, "true") == 0;
         return OK;
     case TYPE_NUMBER:
@@ -246,7 +269,8 @@ static enum status set_value(struct config *config, const struct option *option,
     case TYPE_BYTES:
     case TYPE_DURATION:
         TRY(parse_number_like(option, text, &value, reterr));
-        *(int64_t *)target(config, option) = (int64_t)(option->type == TYPE_DURATION ? value * 1e9 : value);
+        *(int64_t *)target(config,
+                           option) = (int64_t)(option->type == TYPE_DURATION ? value * 1e9 : value);
         return OK;
     }
     return OK;
@@ -258,7 +282,8 @@ struct config *config_new(void)
 {
     struct config *config = xcalloc(1, sizeof *config);
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
-        ignore_status(set_value(config, &OPTIONS[i], OPTIONS[i].fallback, NULL)); /* a unit test holds them good */
+        ignore_status(set_value(config, &OPTIONS[i], OPTIONS[i].fallback,
+                                NULL)); /* a unit test holds them good */
     return config;
 }
 
@@ -303,17 +328,18 @@ static bool is_section(const char *name)
     return false;
 }
 
-static void take_list(struct config *config, const struct option *option, const struct tree_node *node,
-                      struct findings *findings)
+static void take_list(struct config *config, const struct option *option,
+                      const struct tree_node *node, struct findings *findings)
 {
     struct error error;
     list_done(target(config, option));
     for (const struct tree_node *item = node->first; item != NULL; item = item->next) {
         if (item->kind != TREE_SCALAR)
-            findings_add(findings, true, "wrong-type", item->line, item->column, "'%s' takes plain values",
-                         option->name);
+            findings_add(findings, true, "wrong-type", item->line, item->column,
+                         "'%s' takes plain values", option->name);
         else if (list_add(config, option, view_of(item->scalar), &error) != OK)
-            findings_add(findings, true, "bad-value", item->line, item->column, "%s", error.message);
+            findings_add(findings, true, "bad-value", item->line, item->column, "%s",
+                         error.message);
     }
 }
 
@@ -325,11 +351,14 @@ static void take_member(struct config *config, const char *name, const struct tr
     if (option == NULL) {
         const char *near = option_nearest(name);
         findings_add(findings, true, "unknown-key", node->key_line, node->key_column,
-                     near != NULL ? "unknown option '%s'; did you mean '%s'?" : "unknown option '%s'", name, near);
+                     near != NULL ? "unknown option '%s'; did you mean '%s'?"
+                                  : "unknown option '%s'",
+                     name, near);
     } else if (option->type == TYPE_LIST && node->kind == TREE_SEQUENCE) {
         take_list(config, option, node, findings);
     } else if (node->kind != TREE_SCALAR) {
-        findings_add(findings, true, "wrong-type", node->line, node->column, "'%s' takes one value", name);
+        findings_add(findings, true, "wrong-type", node->line, node->column, "'%s' takes one value",
+                     name);
     } else if (set_value(config, option, node->scalar, &error) != OK) {
         findings_add(findings, true, "bad-value", node->line, node->column, "%s", error.message);
     }
@@ -340,7 +369,8 @@ void config_parse(struct config *config, const struct tree_node *root, struct fi
     if (root == NULL)
         return;
     if (root->kind != TREE_MAPPING) {
-        findings_add(findings, true, "wrong-type", root->line, root->column, "a configuration is a mapping");
+        findings_add(findings, true, "wrong-type", root->line, root->column,
+                     "a configuration is a mapping");
         return;
     }
     for (const struct tree_node *node = root->first; node != NULL; node = node->next) {
@@ -374,8 +404,9 @@ enum status config_set(struct config *config, const char *assignment, struct err
 
 bool config_is_loopback(const char *address)
 {
-    return address[0] == '\0' || strncmp(address, "unix:", 5) == 0 || strncmp(address, "127.", 4) == 0 ||
-           strncmp(address, "[::1]:", 6) == 0 || strncmp(address, "localhost:", 10) == 0;
+    return address[0] == '\0' || strncmp(address, "unix:", 5) == 0 ||
+           strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0 ||
+           strncmp(address, "localhost:", 10) == 0;
 }
 
 enum status config_check(const struct config *config, struct error *reterr)
@@ -386,14 +417,18 @@ enum status config_check(const struct config *config, struct error *reterr)
         return error_set(reterr, ERR_INVALID, "tls.certificate and tls.key go together");
     if (config->tls_client_ca[0] != '\0' && !has_tls)
         return error_set(reterr, ERR_INVALID, "tls.client_ca needs tls.certificate and tls.key");
-    if (!config_is_loopback(config->listen_api) && config->mode == MODE_ENFORCE && !(has_tls && has_identity))
-        return error_set(reterr, ERR_REFUSED,
-                         "mode enforce with listen.api on '%s': whoever reaches it could have a machine taken out "
-                         "of a job; set tls.certificate, tls.key and auth.tokens or tls.client_ca, or listen on "
-                         "127.0.0.1, or use mode observe",
-                         config->listen_api);
+    if (!config_is_loopback(config->listen_api) && config->mode == MODE_ENFORCE &&
+        !(has_tls && has_identity))
+        return error_set(
+            reterr, ERR_REFUSED,
+            "mode enforce with listen.api on '%s': whoever reaches it could have a machine taken "
+            "out "
+            "of a job; set tls.certificate, tls.key and auth.tokens or tls.client_ca, or listen on "
+            "127.0.0.1, or use mode observe",
+            config->listen_api);
     if (strcmp(config->actuator_kind, "dry_run") != 0 && config->actuator_url[0] == '\0')
-        return error_set(reterr, ERR_INVALID, "actuator.kind %s needs actuator.url", config->actuator_kind);
+        return error_set(reterr, ERR_INVALID, "actuator.kind %s needs actuator.url",
+                         config->actuator_kind);
     return OK;
 }
 
@@ -412,11 +447,14 @@ static enum status parse_file(struct config *config, const char *path, struct te
     size_t errors = findings.errors;
     findings_done(&findings);
     yaml_done(&document);
-    return errors == 0 ? OK : error_set(reterr, ERR_INVALID, "%zu error%s in '%s'", errors, errors == 1 ? "" : "s", path);
+    return errors == 0 ? OK
+                       : error_set(reterr, ERR_INVALID, "%zu error%s in '%s'", errors,
+                                   errors == 1 ? "" : "s", path);
 }
 
-enum status config_load(const char *path, bool is_required, const char *const *overrides, size_t override_count,
-                        struct config **ret_config, struct text *findings, struct error *reterr)
+enum status config_load(const char *path, bool is_required, const char *const *overrides,
+                        size_t override_count, struct config **ret_config, struct text *findings,
+                        struct error *reterr)
 {
     AUTO(config_free) struct config *config = config_new();
     struct stat info;
@@ -436,19 +474,22 @@ void config_print_help(struct text *out)
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
         text_addf(out, "  %-26s %s%s%s%s%s\n", OPTIONS[i].name, OPTIONS[i].help,
                   OPTIONS[i].fallback[0] != '\0' ? " (default " : "", OPTIONS[i].fallback,
-                  OPTIONS[i].fallback[0] != '\0' ? ")" : "", OPTIONS[i].flags & RELOADABLE ? " [SIGHUP]" : "");
+                  OPTIONS[i].fallback[0] != '\0' ? ")" : "",
+                  OPTIONS[i].flags & RELOADABLE ? " [SIGHUP]" : "");
 }
 
 void config_print_example(struct text *out)
 {
     AUTO_TEXT section = {0};
-    text_add(out, "# /etc/broomwagon/broomd.yaml: every option at its default. [SIGHUP]: a reload takes it over.\n");
+    text_add(out, "# /etc/broomwagon/broomd.yaml: every option at its default. [SIGHUP]: a reload "
+                  "takes it over.\n");
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++) {
         const struct option *option = &OPTIONS[i];
         const char *dot = strchr(option->name, '.');
         size_t length = dot != NULL ? (size_t)(dot - option->name) : 0;
         const char *key = dot != NULL ? dot + 1 : option->name;
-        if (dot != NULL && !view_equals((struct view){option->name, length}, section.length > 0 ? section.bytes : "")) {
+        if (dot != NULL && !view_equals((struct view){option->name, length},
+                                        section.length > 0 ? section.bytes : "")) {
             text_clear(&section);
             text_add_bytes(&section, option->name, length);
             text_addf(out, "\n%s:\n", section.bytes);
@@ -471,7 +512,8 @@ static bool is_same_list(const struct config_list *a, const struct config_list *
     return true;
 }
 
-static bool is_same_value(const struct option *option, const struct config *a, const struct config *b)
+static bool is_same_value(const struct option *option, const struct config *a,
+                          const struct config *b)
 {
     switch (option->type) {
     case TYPE_ADDRESS:
@@ -507,18 +549,21 @@ bool config_needs_restart(const struct config *old, const struct config *new, st
     return needs;
 }
 
-static void copy_value(struct config *config, const struct option *option, const struct config *from)
+static void copy_value(struct config *config, const struct option *option,
+                       const struct config *from)
 {
     switch (option->type) {
     case TYPE_ADDRESS:
     case TYPE_TEXT:
-        ignore_status(set_text(config, option, *(const char **)target(from, option))); /* cannot fail */
+        ignore_status(
+            set_text(config, option, *(const char **)target(from, option))); /* cannot fail */
         return;
     case TYPE_LIST: {
         const struct config_list *list = target(from, option);
         list_done(target(config, option));
         for (size_t i = 0; i < list->count; i++)
-            ignore_status(list_add(config, option, view_of(list->items[i]), NULL)); /* it fitted there */
+            ignore_status(
+                list_add(config, option, view_of(list->items[i]), NULL)); /* it fitted there */
         return;
     }
     case TYPE_BOOL:

@@ -1,6 +1,6 @@
-/* The daemon's configuration: broomd.yaml and `--set section.key=value`. One table of options (options.c's rows
- * in config.c) makes the parser, range errors, help, the example file and the list of what a reload changes.
- * Secrets are only ever named as files.
+/* The daemon's configuration: broomd.yaml and `--set section.key=value`. One table of options
+ * (options.c's rows in config.c) makes the parser, range errors, help, the example file and the
+ * list of what a reload changes. Secrets are only ever named as files.
  */
 #ifndef BROOM_CONFIG_CONFIG_H
 #define BROOM_CONFIG_CONFIG_H
@@ -18,7 +18,7 @@ struct config_list {
 /* Strings are owned by the configuration and never NULL; "" is "not set". */
 struct config {
     const char *data_dir, *run_dir, *database, *policies;
-    int64_t mode;                        /* enum mode */
+    int64_t mode; /* enum mode */
     const char *listen_api, *listen_health, *listen_socket;
     const char *tls_certificate, *tls_key, *tls_client_ca;
     const char *auth_tokens;
@@ -31,30 +31,33 @@ struct config {
     double false_evictions, min_slowdown;
     const char *actuator_kind, *actuator_url;
     int64_t describe_every_ns;
-    int64_t log_level;                   /* enum log_level */
+    int64_t log_level; /* enum log_level */
     int64_t retention_events_ns, retention_rollups_ns, retention_raw_ns;
 };
 
-struct config *config_new(void);         /* every option at its default */
+struct config *config_new(void); /* every option at its default */
 void config_free(struct config *config);
 DEFINE_AUTO(struct config, config_free)
 
 /* Takes what the tree says; every mistake is a finding with its place and the near key. */
 void config_parse(struct config *config, const struct tree_node *root, struct findings *findings);
 /* "section.key=value", as after --set. */
-MUST_CHECK enum status config_set(struct config *config, const char *assignment, struct error *reterr);
+MUST_CHECK enum status config_set(struct config *config, const char *assignment,
+                                  struct error *reterr);
 /* Rules that join several options, such as who may speak off loopback. */
 MUST_CHECK enum status config_check(const struct config *config, struct error *reterr);
 
-/* path may be NULL or a missing default file (is_required false): defaults alone. Overrides come last. On error
- * findings hold "FILE:LINE:COLUMN: ..." lines. The caller frees the configuration. */
+/* path may be NULL or a missing default file (is_required false): defaults alone. Overrides come
+ * last. On error findings hold "FILE:LINE:COLUMN: ..." lines. The caller frees the configuration.
+ */
 MUST_CHECK enum status config_load(const char *path, bool is_required, const char *const *overrides,
-                                   size_t override_count, struct config **ret_config, struct text *findings,
-                                   struct error *reterr);
+                                   size_t override_count, struct config **ret_config,
+                                   struct text *findings, struct error *reterr);
 
-void config_print_help(struct text *out);     /* one line an option: name, default, what it means */
-void config_print_example(struct text *out);  /* deploy/broomd.example.yaml */
-/* Names of options that differ and take effect only after a restart, comma separated; false when none. */
+void config_print_help(struct text *out);    /* one line an option: name, default, what it means */
+void config_print_example(struct text *out); /* deploy/broomd.example.yaml */
+/* Names of options that differ and take effect only after a restart, comma separated; false when
+ * none. */
 bool config_needs_restart(const struct config *old, const struct config *new, struct text *out);
 
 /* Takes over from `from` what a reload may change. */

@@ -19,7 +19,8 @@ enum status policy_file_read(const char *path, struct text *out, struct error *r
     if (file == NULL)
         return error_set(reterr, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
     char block[8192];
-    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0 && out->length <= POLICY_BYTES_MAX;)
+    for (size_t got;
+         (got = fread(block, 1, sizeof block, file)) > 0 && out->length <= POLICY_BYTES_MAX;)
         text_add_bytes(out, block, got);
     bool failed = ferror(file) != 0;
     if (file != stdin)
@@ -48,13 +49,15 @@ static enum status load_file(const char *path, struct policy_set *set, struct te
     size_t errors = findings.errors;
     findings_done(&findings);
     yaml_done(&document);
-    return errors == 0 ? OK : error_set(reterr, ERR_INVALID, "%zu errors in policy '%s'", errors, path);
+    return errors == 0 ? OK
+                       : error_set(reterr, ERR_INVALID, "%zu errors in policy '%s'", errors, path);
 }
 
 static int is_policy_name(const struct dirent *entry)
 {
     size_t length = strlen(entry->d_name);
-    return length > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + length - 5, ".yaml") == 0;
+    return length > 5 && entry->d_name[0] != '.' &&
+           strcmp(entry->d_name + length - 5, ".yaml") == 0;
 }
 
 static enum status load_folder(const char *path, struct policy_set *set, struct text *findings,
@@ -63,17 +66,21 @@ static enum status load_folder(const char *path, struct policy_set *set, struct 
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, is_policy_name, alphasort);
     if (count < 0)
-        return errno == ENOENT ? OK : error_set(reterr, ERR_IO, "cannot list '%s': %s", path, strerror(errno));
+        return errno == ENOENT
+                   ? OK
+                   : error_set(reterr, ERR_IO, "cannot list '%s': %s", path, strerror(errno));
     enum status status = OK;
     if (count > POLICY_FILES_MAX)
-        status = error_set(reterr, ERR_LIMIT, "%d policy files in '%s'; at most %d are read", count, path,
-                           POLICY_FILES_MAX);
+        status = error_set(reterr, ERR_LIMIT, "%d policy files in '%s'; at most %d are read", count,
+                           path, POLICY_FILES_MAX);
     for (int i = 0; i < count; i++) {
         AUTO_TEXT file = {0};
         text_addf(&file, "%s/%s", path, entries[i]->d_name);
         struct error error;
-        enum status one = count > POLICY_FILES_MAX ? status : load_file(file.bytes, set, findings, &error);
-        if (one != OK && status == OK) /* the rest is read all the same: every error of a site at once */
+        enum status one = count > POLICY_FILES_MAX ? status
+                                                   : load_file(file.bytes, set, findings, &error);
+        if (one != OK &&
+            status == OK) /* the rest is read all the same: every error of a site at once */
             status = error_set(reterr, one, "%s", error.message);
         xfree(entries[i]);
     }

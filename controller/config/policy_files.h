@@ -1,5 +1,5 @@
-/* The policy files of a site as one set: a folder's *.yaml in name order, or files named one by one. All or
- * nothing: one file with an error leaves the caller with the set it had.
+/* The policy files of a site as one set: a folder's *.yaml in name order, or files named one by
+ * one. All or nothing: one file with an error leaves the caller with the set it had.
  */
 #ifndef BROOM_CONFIG_POLICY_FILES_H
 #define BROOM_CONFIG_POLICY_FILES_H
@@ -10,9 +10,10 @@
 /* Reads one file into text, "-" is stdin. ERR_IO: it cannot be read; ERR_LIMIT: over 1 MiB. */
 MUST_CHECK enum status policy_file_read(const char *path, struct text *out, struct error *reterr);
 
-/* Reads path (a folder or a file) into a new set that the caller frees. A missing or empty folder is an empty
- * set. ERR_INVALID: findings hold "FILE:LINE:COLUMN: ..." lines (warnings are there also on success). */
-MUST_CHECK enum status policy_files_load(const char *path, struct policy_set **ret_set, struct text *findings,
-                                         struct error *reterr);
+/* Reads path (a folder or a file) into a new set that the caller frees. A missing or empty folder
+ * is an empty set. ERR_INVALID: findings hold "FILE:LINE:COLUMN: ..." lines (warnings are there
+ * also on success). */
+MUST_CHECK enum status policy_files_load(const char *path, struct policy_set **ret_set,
+                                         struct text *findings, struct error *reterr);
 
 #endif

@@ -1,6 +1,6 @@
-/* libyaml's event API -> a tree with positions. What makes one text mean two things is refused: anchors,
- * aliases, tags, several documents. Depth, nodes and bytes are bounded, so that a small file cannot
- * become a big one.
+/* libyaml's event API -> a tree with positions. What makes one text mean two things is refused:
+ * anchors, aliases, tags, several documents. Depth, nodes and bytes are bounded, so that a small
+ * file cannot become a big one.
  */
 #include "controller/config/yaml.h"
 
@@ -17,8 +17,8 @@ struct allocation {
 
 struct level {
     struct tree_node *container;
-    struct tree_node *last;    /* last child that was added */
-    const char *key;           /* a mapping's key that waits for its value */
+    struct tree_node *last; /* last child that was added */
+    const char *key;        /* a mapping's key that waits for its value */
     int key_line;
     int key_column;
 };
@@ -30,7 +30,7 @@ struct builder {
     size_t depth;
     size_t nodes;
     int documents;
-    bool stopped;              /* a finding after which the rest of the text means nothing */
+    bool stopped; /* a finding after which the rest of the text means nothing */
 };
 
 static void *arena_alloc(struct yaml_document *document, size_t bytes)
@@ -41,7 +41,8 @@ static void *arena_alloc(struct yaml_document *document, size_t bytes)
     return block + 1;
 }
 
-static const char *arena_text(struct yaml_document *document, const yaml_char_t *bytes, size_t length)
+static const char *arena_text(struct yaml_document *document, const yaml_char_t *bytes,
+                              size_t length)
 {
     char *text = arena_alloc(document, length + 1);
     memcpy(text, bytes, length);
@@ -98,8 +99,9 @@ static void attach(struct builder *builder, struct tree_node *node)
         if (level->container->size < MEMBERS_MAX)
             check_duplicate(builder, level);
         else if (!builder->stopped)
-            refuse(builder, (yaml_mark_t){.line = (size_t)level->key_line - 1,
-                                          .column = (size_t)level->key_column - 1},
+            refuse(builder,
+                   (yaml_mark_t){.line = (size_t)level->key_line - 1,
+                                 .column = (size_t)level->key_column - 1},
                    "too-big", "more than 2000 keys in one mapping");
         node->key = TAKE(level->key);
         node->key_line = level->key_line;
@@ -217,7 +219,8 @@ static void take_event(struct builder *builder, const yaml_event_t *event)
 }
 
 /* libyaml counts a reader's error in bytes and a parser's in lines; both become a place. */
-static void add_syntax_finding(struct builder *builder, const yaml_parser_t *parser, struct view text)
+static void add_syntax_finding(struct builder *builder, const yaml_parser_t *parser,
+                               struct view text)
 {
     int line = (int)parser->problem_mark.line + 1;
     int column = (int)parser->problem_mark.column + 1;
@@ -268,7 +271,8 @@ void yaml_parse(struct view text, struct yaml_document *ret_document, struct fin
         return;
     }
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    const char *bytes = text.length > 0 ? text.bytes : ""; /* libyaml asserts on NULL, an empty view's pointer */
+    const char *bytes = text.length > 0 ? text.bytes
+                                        : ""; /* libyaml asserts on NULL, an empty view's pointer */
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, text.length);
     parse_events(&builder, &parser, text);
     yaml_parser_delete(&parser);

@@ -8,7 +8,7 @@
 struct http_client;
 
 struct http_call {
-    const char *method;         /* "GET", "POST", "PUT", "PATCH", "DELETE" */
+    const char *method; /* "GET", "POST", "PUT", "PATCH", "DELETE" */
     const char *url;
     const char *unix_socket;    /* path or NULL */
     struct view body;           /* copied */
@@ -16,22 +16,23 @@ struct http_call {
     const char *const *headers; /* further "Name: value" lines, NULL-terminated; NULL for none */
     const char *bearer_token;   /* or NULL; never logged */
     const char *ca_file, *certificate_file, *key_file; /* or NULL */
-    int timeout_ms;             /* whole call; 0 means 10 s */
-    size_t answer_bytes_max;    /* 0 means 64 MiB */
+    int timeout_ms;                                    /* whole call; 0 means 10 s */
+    size_t answer_bytes_max;                           /* 0 means 64 MiB */
 };
 
 struct http_answer {
-    enum status status;         /* OK: an HTTP answer came, whatever its code. ERR_UNREACHABLE: nothing was
-                                   sent. ERR_TIMEOUT, ERR_IO: it may have been done */
+    enum status status; /* OK: an HTTP answer came, whatever its code. ERR_UNREACHABLE: nothing was
+                           sent. ERR_TIMEOUT, ERR_IO: it may have been done */
     int code;
-    struct view body;           /* lent for the call */
-    const char *reason;         /* when status is not OK */
-    int64_t took_ns;            /* real time */
+    struct view body;   /* lent for the call */
+    const char *reason; /* when status is not OK */
+    int64_t took_ns;    /* real time */
 };
 typedef void http_answer_fn(void *context, const struct http_answer *answer);
 
 struct http_client *http_client_new(struct loop *loop);
-void http_client_free(struct http_client *client);  /* calls under way are dropped without an answer */
+void http_client_free(
+    struct http_client *client); /* calls under way are dropped without an answer */
 DEFINE_AUTO(struct http_client, http_client_free)
 
 /* Starts a call; fn is called exactly once, later, from the loop. */

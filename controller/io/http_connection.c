@@ -1,6 +1,6 @@
 /* One connection's life, driven by libevent's buffers. `advance` takes one step after the
- * other as long as the input allows; callbacks only call it. Every state has a deadline: silence, a slow
- * head, a slow body and a slow reader all end. (A route has its own deadlines.)
+ * other as long as the input allows; callbacks only call it. Every state has a deadline: silence, a
+ * slow head, a slow body and a slow reader all end. (A route has its own deadlines.)
  */
 #include "controller/io/http_connection.h"
 
@@ -17,8 +17,8 @@
 
 enum {
     LINGER_MS = 2000,
-    READ_BYTES = 256 * 1024,          /* at once, and held unread while a route works */
-    OUTPUT_BYTES_MAX = 1024 * 1024    /* unsent answers of pipelined requests before we stop reading */
+    READ_BYTES = 256 * 1024,       /* at once, and held unread while a route works */
+    OUTPUT_BYTES_MAX = 1024 * 1024 /* unsent answers of pipelined requests before we stop reading */
 };
 static const int64_t NS_PER_MS = 1000000;
 
@@ -37,8 +37,8 @@ static size_t output_length(const struct http_connection *connection)
     return evbuffer_get_length(bufferevent_get_output(connection->buffer));
 }
 
-/* What the bodies of all connections hold is counted, so that many small senders cannot do together what
- * one may not. */
+/* What the bodies of all connections hold is counted, so that many small senders cannot do together
+ * what one may not. */
 static bool hold(struct http_connection *connection, size_t bytes)
 {
     struct http_server *server = connection->server;
@@ -89,8 +89,8 @@ void http_connection_free(struct http_connection *connection)
     xfree(connection);
 }
 
-/* After the last answer: our side is shut, theirs is read and thrown away for a while. Closing at once
- * would reset the connection, and the client would lose the answer that says why. */
+/* After the last answer: our side is shut, theirs is read and thrown away for a while. Closing at
+ * once would reset the connection, and the client would lose the answer that says why. */
 static void start_linger(struct http_connection *connection)
 {
     connection->state = HTTP_STATE_LINGER;
@@ -116,7 +116,8 @@ static void send_bytes(struct http_connection *connection, struct view bytes)
         bufferevent_write(connection->buffer, bytes.bytes, bytes.length);
 }
 
-/* Answers without a route, and ends the connection: after a refusal the next byte has no meaning. */
+/* Answers without a route, and ends the connection: after a refusal the next byte has no meaning.
+ */
 static void refuse_request(struct http_connection *connection, struct http_refusal refusal)
 {
     AUTO_TEXT body = {0}, head = {0};
@@ -184,8 +185,8 @@ static void take_head(struct http_connection *connection, size_t length)
     request->peer = connection->peer;
     text_add_bytes(&request->head_bytes, evbuffer_pullup(input, (ev_ssize_t)length), length);
     evbuffer_drain(input, length);
-    struct http_refusal refusal =
-        http_head_parse((struct view){request->head_bytes.bytes, length}, &request->head);
+    struct http_refusal refusal = http_head_parse((struct view){request->head_bytes.bytes, length},
+                                                  &request->head);
     if (refusal.code == 0)
         refusal = http_request_read_target(request);
     request->method = request->head.method;
@@ -257,7 +258,8 @@ static bool inflate_body(struct http_connection *connection)
     AUTO_TEXT plain = {0};
     struct error error = {0};
     enum status status = gzip_inflate((struct view){request->body.bytes, request->body.length},
-                                      is_short ? left : server->limits.inflated_bytes, &plain, &error);
+                                      is_short ? left : server->limits.inflated_bytes, &plain,
+                                      &error);
     if (status == ERR_LIMIT && is_short) {
         refuse_by_limit(connection, 503, "all bodies together hold more than this server may");
         return false;
@@ -398,7 +400,8 @@ void http_connection_answer(struct http_connection *connection, struct view head
     connection->state = HTTP_STATE_HEAD;
     connection->first_byte_ns = 0;
     set_deadline(connection, connection->server->limits.idle_ms);
-    /* Not now: the caller may stand inside its own callback, and a pipelined request would call it. */
+    /* Not now: the caller may stand inside its own callback, and a pipelined request would call it.
+     */
     if (!connection->advancing)
         bufferevent_trigger(connection->buffer, loop_event_bits(LOOP_READ),
                             BEV_TRIG_DEFER_CALLBACKS | BEV_TRIG_IGNORE_WATERMARKS);

@@ -1,6 +1,6 @@
-/* Shared by the files of the HTTP server alone: one connection and the request on it. A connection reads
- * a head, then a body, waits for its route, writes the answer, and starts again or lingers until the
- * client has read what it was told.
+/* Shared by the files of the HTTP server alone: one connection and the request on it. A connection
+ * reads a head, then a body, waits for its route, writes the answer, and starts again or lingers
+ * until the client has read what it was told.
  */
 #ifndef BROOM_IO_HTTP_CONNECTION_H
 #define BROOM_IO_HTTP_CONNECTION_H
@@ -23,9 +23,9 @@ struct http_request {
     struct http_parameter *parameters;
     size_t parameter_count;
     size_t parameter_capacity;
-    struct text head_bytes;             /* what the views of head point into; a NUL follows each value */
+    struct text head_bytes; /* what the views of head point into; a NUL follows each value */
     struct http_head head;
-    struct text body;                   /* as the route sees it */
+    struct text body; /* as the route sees it */
     struct text reply_headers;
     struct http_peer peer;
     loop_fn *on_close;
@@ -33,10 +33,10 @@ struct http_request {
 };
 
 enum http_state {
-    HTTP_STATE_HEAD = 0,   /* waiting for, or reading, a head */
+    HTTP_STATE_HEAD = 0, /* waiting for, or reading, a head */
     HTTP_STATE_BODY,
-    HTTP_STATE_ROUTE,      /* the route has the request */
-    HTTP_STATE_LINGER      /* the last answer is on its way; input is thrown away */
+    HTTP_STATE_ROUTE, /* the route has the request */
+    HTTP_STATE_LINGER /* the last answer is on its way; input is thrown away */
 };
 
 struct http_connection {
@@ -44,32 +44,32 @@ struct http_connection {
     struct http_connection *previous, *next;
     struct bufferevent *buffer;
     struct loop_timer *deadline;
-    int64_t first_byte_ns;              /* of this request; 0 between requests */
+    int64_t first_byte_ns; /* of this request; 0 between requests */
     enum http_state state;
     size_t head_scanned;
-    uint64_t body_left;                 /* with Content-Length */
+    uint64_t body_left; /* with Content-Length */
     struct http_chunks chunks;
-    size_t held;                        /* bytes counted in server->held_bytes */
-    struct http_request *request;       /* while in BODY and ROUTE */
+    size_t held;                  /* bytes counted in server->held_bytes */
+    struct http_request *request; /* while in BODY and ROUTE */
     struct http_peer peer;
     bool handshaking;
     bool keep_alive;
     bool input_ended;
     bool write_ended;
-    bool advancing;                     /* inside `advance` */
-    bool over_cap;                      /* only here to be told 503 */
+    bool advancing; /* inside `advance` */
+    bool over_cap;  /* only here to be told 503 */
 };
 
 struct http_listener {
     struct http_server *server;
     struct http_listener *next;
     struct loop_fd *watch;
-    struct loop_timer *pause;           /* out of descriptors: accepting waits */
-    struct tls_context *tls;            /* NULL: plain */
-    struct tls_context *fresh_tls;      /* read again, not yet in use */
+    struct loop_timer *pause;      /* out of descriptors: accepting waits */
+    struct tls_context *tls;       /* NULL: plain */
+    struct tls_context *fresh_tls; /* read again, not yet in use */
     char *certificate_file, *key_file, *client_ca_file;
     bool client_required;
-    char *unix_path;                    /* NULL: TCP */
+    char *unix_path; /* NULL: TCP */
     int fd;
     int port;
 };
@@ -81,7 +81,7 @@ struct http_server {
     void *route_context;
     struct http_listener *listeners;
     struct http_connection *connections;
-    int connection_count;               /* without those over the cap */
+    int connection_count; /* without those over the cap */
     int over_cap_count;
     size_t held_bytes;
     struct http_server_counts counts;

@@ -15,7 +15,8 @@ static struct http_refusal refuse(int code, const char *reason)
 
 static bool is_token_byte(char byte)
 {
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9'))
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+        (byte >= '0' && byte <= '9'))
         return true;
     return byte != '\0' && strchr("!#$%&'*+-.^_`|~", byte) != NULL;
 }
@@ -143,7 +144,8 @@ static struct http_refusal parse_field(struct view line, struct http_head *head)
     return ACCEPTED;
 }
 
-/* The only field of that name: *ret_field is NULL when there is none; false when there are several. */
+/* The only field of that name: *ret_field is NULL when there is none; false when there are several.
+ */
 static bool only_field(const struct http_head *head, const char *name,
                        const struct http_field **ret_field)
 {
@@ -247,8 +249,8 @@ static bool connection_says(const struct http_head *head, const char *word)
 
 static struct http_refusal check_head(struct http_head *head)
 {
-    static struct http_refusal (*const checks[])(struct http_head *) = {check_framing, check_encoding,
-                                                                         check_expect};
+    static struct http_refusal (*const checks[])(struct http_head *) = {
+        check_framing, check_encoding, check_expect};
     struct http_refusal refusal = check_host(head);
     for (size_t i = 0; refusal.code == 0 && i < ARRAY_LEN(checks); i++)
         refusal = checks[i](head);
@@ -271,8 +273,8 @@ struct http_refusal http_head_parse(struct view head_bytes, struct http_head *re
         line.length--;
         if (line.length == 0)
             break;
-        struct http_refusal refusal =
-            is_first ? parse_request_line(line, ret_head) : parse_field(line, ret_head);
+        struct http_refusal refusal = is_first ? parse_request_line(line, ret_head)
+                                               : parse_field(line, ret_head);
         if (refusal.code != 0)
             return refusal;
         is_first = false;

@@ -42,8 +42,8 @@ static bool add_parameter(struct http_request *request, struct view pair)
         return false;
     request->parameters = array_grow(request->parameters, request->parameter_count,
                                      &request->parameter_capacity, sizeof *request->parameters);
-    request->parameters[request->parameter_count++] =
-        (struct http_parameter){text_take(&name_text), text_take(&value_text)};
+    request->parameters[request->parameter_count++] = (struct http_parameter){
+        text_take(&name_text), text_take(&value_text)};
     return true;
 }
 
@@ -103,7 +103,8 @@ const char *http_request_header(const struct http_request *request, const char *
 
 struct view http_request_body(const struct http_request *request)
 {
-    return (struct view){request->body.bytes != NULL ? request->body.bytes : "", request->body.length};
+    return (struct view){request->body.bytes != NULL ? request->body.bytes : "",
+                         request->body.length};
 }
 
 const struct http_peer *http_request_peer(const struct http_request *request)

@@ -1,5 +1,6 @@
-/* Listeners and the server that owns them. Accepting stops for a moment when descriptors run out; beyond
- * the cap a connection is only told 503, and beyond OVER_CAP_MAX of those it is closed unheard.
+/* Listeners and the server that owns them. Accepting stops for a moment when descriptors run out;
+ * beyond the cap a connection is only told 503, and beyond OVER_CAP_MAX of those it is closed
+ * unheard.
  */
 #include "controller/io/http_connection.h"
 
@@ -69,9 +70,10 @@ static void format_address(const union any_address *address, char *text, size_t 
     }
 }
 
-/* What the transport proves; false when a Unix peer has no credentials, which means it is not trusted. */
-static bool fill_peer(const struct http_listener *listener, int fd, const union any_address *address,
-                      struct http_peer *ret_peer)
+/* What the transport proves; false when a Unix peer has no credentials, which means it is not
+ * trusted. */
+static bool fill_peer(const struct http_listener *listener, int fd,
+                      const union any_address *address, struct http_peer *ret_peer)
 {
     *ret_peer = (struct http_peer){.is_tls = listener->tls != NULL};
     if (listener->unix_path == NULL) {
@@ -131,7 +133,8 @@ static void on_accept(void *context, int listening, int events)
     }
 }
 
-/* "127.0.0.1:7430", "localhost:7430" or "[::1]:7430"; other names are not looked up: that could wait. */
+/* "127.0.0.1:7430", "localhost:7430" or "[::1]:7430"; other names are not looked up: that could
+ * wait. */
 static enum status parse_address(const char *text, union any_address *ret_address,
                                  socklen_t *ret_length, struct error *reterr)
 {
@@ -164,7 +167,8 @@ static enum status parse_address(const char *text, union any_address *ret_addres
         }
     }
     return error_set(reterr, ERR_INVALID,
-                     "'%s' is not an address: write 127.0.0.1:7430, [::1]:7430 or unix:/path", text);
+                     "'%s' is not an address: write 127.0.0.1:7430, [::1]:7430 or unix:/path",
+                     text);
 }
 
 static int open_socket(int family)
@@ -190,7 +194,8 @@ static enum status open_tcp(const char *text, int *ret_fd, int *ret_port, struct
                          "cannot listen on '%s': %s", text, strerror(cause));
     }
     getsockname(fd, &address.any, &length);
-    *ret_port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+    *ret_port = ntohs(address.any.sa_family == AF_INET ? address.v4.sin_port
+                                                       : address.v6.sin6_port);
     *ret_fd = fd;
     return OK;
 }
@@ -218,7 +223,8 @@ static enum status open_unix(const char *path, int *ret_fd, struct error *reterr
 {
     union any_address address = {.local.sun_family = AF_UNIX};
     if (!text_copy(address.local.sun_path, sizeof address.local.sun_path, path))
-        return error_set(reterr, ERR_INVALID, "the socket path '%s' is longer than 107 bytes", path);
+        return error_set(reterr, ERR_INVALID, "the socket path '%s' is longer than 107 bytes",
+                         path);
     TRY(clear_stale_socket(&address, reterr));
     int fd = open_socket(AF_UNIX);
     if (fd < 0)
@@ -332,7 +338,8 @@ enum status http_server_reload_tls(struct http_server *server, struct error *ret
 
 int http_server_port(const struct http_server *server)
 {
-    for (const struct http_listener *listener = server->listeners; listener; listener = listener->next)
+    for (const struct http_listener *listener = server->listeners; listener;
+         listener = listener->next)
         if (listener->unix_path == NULL)
             return listener->port;
     return 0;

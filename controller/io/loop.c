@@ -1,5 +1,5 @@
-/* libevent's event_base under our names. Deferred calls run at the end of a pass: event_base_loop with
- * EVLOOP_ONCE is one pass.
+/* libevent's event_base under our names. Deferred calls run at the end of a pass: event_base_loop
+ * with EVLOOP_ONCE is one pass.
  */
 #include "controller/io/loop.h"
 
@@ -70,7 +70,8 @@ void loop_free(struct loop *loop)
     if (loop == NULL)
         return;
     run_deferred(loop);
-    /* libevent ends freed buffers in a pass of the loop; nothing of ours is left to be called in it. */
+    /* libevent ends freed buffers in a pass of the loop; nothing of ours is left to be called in
+     * it. */
     event_base_loop(loop->base, EVLOOP_NONBLOCK);
     event_base_free(loop->base);
     xfree(loop->deferred);
@@ -103,13 +104,15 @@ void loop_stop(struct loop *loop)
 
 short loop_event_bits(int events)
 {
-    return (short)(((events & LOOP_READ) != 0 ? EV_READ : 0) | ((events & LOOP_WRITE) != 0 ? EV_WRITE : 0));
+    return (short)(((events & LOOP_READ) != 0 ? EV_READ : 0) |
+                   ((events & LOOP_WRITE) != 0 ? EV_WRITE : 0));
 }
 
 static void on_fd(evutil_socket_t fd, short what, void *context)
 {
     struct loop_fd *watch = context;
-    int events = ((what & EV_READ) != 0 ? LOOP_READ : 0) | ((what & EV_WRITE) != 0 ? LOOP_WRITE : 0);
+    int events = ((what & EV_READ) != 0 ? LOOP_READ : 0) |
+                 ((what & EV_WRITE) != 0 ? LOOP_WRITE : 0);
     watch->fn(watch->context, (int)fd, events);
 }
 
@@ -195,7 +198,8 @@ static void on_signal(evutil_socket_t number, short what, void *context)
     watch->fn(watch->context, (int)number);
 }
 
-struct loop_signal *loop_signal_new(struct loop *loop, int signal, loop_signal_fn *fn, void *context)
+struct loop_signal *loop_signal_new(struct loop *loop, int signal, loop_signal_fn *fn,
+                                    void *context)
 {
     struct loop_signal *watch = xcalloc(1, sizeof *watch);
     watch->fn = fn;
@@ -219,6 +223,7 @@ void loop_defer(struct loop *loop, loop_fn *fn, void *context)
     loop->deferred = array_grow(loop->deferred, loop->deferred_count, &loop->deferred_capacity,
                                 sizeof *loop->deferred);
     loop->deferred[loop->deferred_count++] = (struct deferred){.fn = fn, .context = context};
-    /* Inside a pass the sweep follows anyway; outside one this makes the next pass return at once. */
+    /* Inside a pass the sweep follows anyway; outside one this makes the next pass return at once.
+     */
     event_base_loopcontinue(loop->base);
 }

@@ -1,5 +1,5 @@
-/* The process's one event loop (libevent; loop.c is the only includer of event2/event.h). Everything
- * runs on one thread: a callback never runs inside a call of this interface.
+/* The process's one event loop (libevent; loop.c is the only includer of event2/event.h).
+ * Everything runs on one thread: a callback never runs inside a call of this interface.
  */
 #ifndef BROOM_IO_LOOP_H
 #define BROOM_IO_LOOP_H
@@ -8,10 +8,10 @@
 #include "controller/base/status.h"
 
 struct loop;
-struct loop_fd;      /* interest in a descriptor */
+struct loop_fd; /* interest in a descriptor */
 struct loop_timer;
 struct loop_signal;
-struct event_base;   /* libevent's, for http_server.c alone */
+struct event_base; /* libevent's, for http_server.c alone */
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 
@@ -43,7 +43,8 @@ void loop_timer_set(struct loop_timer *timer, int64_t after_ns);
 void loop_timer_stop(struct loop_timer *timer);
 void loop_timer_free(struct loop_timer *timer);
 
-struct loop_signal *loop_signal_new(struct loop *loop, int signal, loop_signal_fn *fn, void *context);
+struct loop_signal *loop_signal_new(struct loop *loop, int signal, loop_signal_fn *fn,
+                                    void *context);
 void loop_signal_free(struct loop_signal *watch);
 
 /* Calls fn(context) at the end of this pass: for frees of what a library may still be using. */

@@ -1,4 +1,5 @@
-/* OpenSSL contexts for listeners. Sessions are not resumed: a certificate is checked on each connection. */
+/* OpenSSL contexts for listeners. Sessions are not resumed: a certificate is checked on each
+ * connection. */
 #include "controller/io/tls.h"
 
 #include <event2/bufferevent_ssl.h>
@@ -29,7 +30,8 @@ static int refuse_passphrase(char *buffer, int size, int is_writing, void *conte
     return 0;
 }
 
-static enum status load_client_ca(SSL_CTX *openssl, const struct http_tls *files, struct error *reterr)
+static enum status load_client_ca(SSL_CTX *openssl, const struct http_tls *files,
+                                  struct error *reterr)
 {
     if (files->client_ca_file == NULL)
         return OK;
@@ -53,7 +55,8 @@ enum status tls_context_new(const struct http_tls *files, struct tls_context **r
     if (openssl == NULL)
         return openssl_error(reterr, "OpenSSL context for", files->certificate_file);
     SSL_CTX_set_min_proto_version(openssl, TLS1_2_VERSION);
-    SSL_CTX_set_options(openssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
+    SSL_CTX_set_options(openssl,
+                        SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
     SSL_CTX_set_session_cache_mode(openssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_default_passwd_cb(openssl, refuse_passphrase);
     if (SSL_CTX_use_certificate_chain_file(openssl, files->certificate_file) != 1)

@@ -1,6 +1,6 @@
-/* logfmt on stderr. A line is one write(2), so that lines of several processes never mix. Repeats are
- * counted by event name in a small table: an event beyond EVENTS_PER_SECOND is held back, and its next
- * line carries `suppressed=`.
+/* logfmt on stderr. A line is one write(2), so that lines of several processes never mix. Repeats
+ * are counted by event name in a small table: an event beyond EVENTS_PER_SECOND is held back, and
+ * its next line carries `suppressed=`.
  */
 #include "controller/sys/log.h"
 

@@ -1,6 +1,6 @@
-/* logfmt on stderr: ts=... level=info event=incident_opened incident=INC-4 target="rack/rk-7". Event
- * names are identifiers, listed in runbooks/README.md; free text only in `reason`. Repeats of one event
- * beyond 10 a second are counted and summed up. A call gives at least one pair.
+/* logfmt on stderr: ts=... level=info event=incident_opened incident=INC-4 target="rack/rk-7".
+ * Event names are identifiers, listed in runbooks/README.md; free text only in `reason`. Repeats of
+ * one event beyond 10 a second are counted and summed up. A call gives at least one pair.
  */
 #ifndef BROOM_SYS_LOG_H
 #define BROOM_SYS_LOG_H
@@ -32,7 +32,7 @@ static inline struct kv kv_num(const char *key, double value)
 
 void log_init(enum log_level least);
 void log_write(enum log_level level, const char *event, const struct kv *pairs);
-#define log_event(level, event, ...) \
+#define log_event(level, event, ...)                                                               \
     log_write((level), (event), (const struct kv[]){__VA_ARGS__, {.type = KV_END}})
 
 #endif

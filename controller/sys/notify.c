@@ -1,5 +1,5 @@
-/* sd_notify's protocol over a Unix datagram socket. A message that cannot be sent is lost: systemd's own
- * time-outs are the answer to that.
+/* sd_notify's protocol over a Unix datagram socket. A message that cannot be sent is lost:
+ * systemd's own time-outs are the answer to that.
  */
 #include "controller/sys/notify.h"
 
@@ -16,7 +16,7 @@
 
 static struct {
     struct sockaddr_un address;
-    socklen_t length;          /* 0: nobody listens */
+    socklen_t length; /* 0: nobody listens */
     int64_t watchdog_ns;
 } notify_state;
 
@@ -68,7 +68,8 @@ static void notify_send(const char *message)
         const struct sockaddr_un *local;
         const struct sockaddr *any;
     } address = {.local = &notify_state.address};
-    ssize_t sent = sendto(fd, message, strlen(message), MSG_NOSIGNAL, address.any, notify_state.length);
+    ssize_t sent = sendto(fd, message, strlen(message), MSG_NOSIGNAL, address.any,
+                          notify_state.length);
     (void)sent;
     close(fd);
 }
@@ -95,7 +96,8 @@ void notify_status(const char *text)
     AUTO_TEXT message = {0};
     text_add(&message, "STATUS=");
     for (; *text != '\0'; text++)
-        text_add_bytes(&message, *text == '\n' ? " " : text, 1); /* a new line would begin another message */
+        text_add_bytes(&message, *text == '\n' ? " " : text,
+                       1); /* a new line would begin another message */
     notify_send(message.bytes);
 }
 

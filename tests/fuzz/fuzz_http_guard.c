@@ -1,5 +1,5 @@
-/* Any bytes as a request: however they are cut, the head ends at the same place; what is accepted has one
- * framing; and chunks give the same body in one piece as byte by byte.
+/* Any bytes as a request: however they are cut, the head ends at the same place; what is accepted
+ * has one framing; and chunks give the same body in one piece as byte by byte.
  */
 #include "controller/io/http_guard.h"
 
@@ -19,7 +19,8 @@ static size_t find_end(struct view bytes, size_t piece, int *ret_code)
     size_t scanned = 0, found = 0;
     struct http_refusal refusal = {0, NULL};
     for (size_t length = 1; length <= bytes.length && found == 0 && refusal.code == 0;
-         length = length < bytes.length && length + piece > bytes.length ? bytes.length : length + piece)
+         length = length < bytes.length && length + piece > bytes.length ? bytes.length
+                                                                         : length + piece)
         found = http_head_find_end((struct view){bytes.bytes, length}, &scanned, &refusal);
     *ret_code = refusal.code;
     return found;
@@ -27,7 +28,8 @@ static size_t find_end(struct view bytes, size_t piece, int *ret_code)
 
 static bool is_inside(struct view part, struct view whole)
 {
-    return part.length == 0 || (part.bytes >= whole.bytes && part.bytes + part.length <= whole.bytes + whole.length);
+    return part.length == 0 ||
+           (part.bytes >= whole.bytes && part.bytes + part.length <= whole.bytes + whole.length);
 }
 
 static void check_head(struct view head)
@@ -38,12 +40,14 @@ static void check_head(struct view head)
     if (refusal.code != 0)
         return;
     require(!parsed.is_chunked || parsed.content_length == 0);
-    require(parsed.target.length > 0 && parsed.target.bytes[0] == '/' && is_inside(parsed.target, head));
+    require(parsed.target.length > 0 && parsed.target.bytes[0] == '/' &&
+            is_inside(parsed.target, head));
     require(parsed.minor_version == 0 || http_head_field(&parsed, "Host") != NULL);
     int lengths = 0;
     for (size_t i = 0; i < parsed.field_count; i++) {
         require(is_inside(parsed.fields[i].name, head) && is_inside(parsed.fields[i].value, head));
-        lengths += parsed.fields[i].name.length == 14 && strncasecmp(parsed.fields[i].name.bytes, "Content-Length", 14) == 0;
+        lengths += parsed.fields[i].name.length == 14 &&
+                   strncasecmp(parsed.fields[i].name.bytes, "Content-Length", 14) == 0;
     }
     require(lengths <= 1 && (lengths == 0 || !parsed.is_chunked));
     AUTO_TEXT decoded = {0};

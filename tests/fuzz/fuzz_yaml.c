@@ -1,5 +1,5 @@
-/* Any bytes as YAML: a tree or findings, never both missing; every node has a place inside the text. The same
- * bytes then go through the table of options.
+/* Any bytes as YAML: a tree or findings, never both missing; every node has a place inside the
+ * text. The same bytes then go through the table of options.
  */
 #include "controller/config/config.h"
 #include "controller/config/yaml.h"

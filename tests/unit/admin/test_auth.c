@@ -9,12 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char TOKENS[] =
-    "# who          name        what\n"
-    "operator-token-0001 alice operator\n"
-    "\n"
-    "  job-token-00000001\tllm-17-sender  job:default/llm-17  \n"
-    "ingest-token-000001 relay ingest+reader\n";
+static const char TOKENS[] = "# who          name        what\n"
+                             "operator-token-0001 alice operator\n"
+                             "\n"
+                             "  job-token-00000001\tllm-17-sender  job:default/llm-17  \n"
+                             "ingest-token-000001 relay ingest+reader\n";
 
 struct rig {
     char folder[32];
@@ -149,18 +148,22 @@ TEST(a_token_is_a_name_and_a_role_or_one_job)
     write_tokens(&rig, TOKENS, 0600);
     set(&rig, "auth.tokens", rig.path);
     load(&rig);
-    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer operator-token-0001", &who), OK);
+    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer operator-token-0001", &who),
+                    OK);
     CU_ASSERT_STRING_EQUAL(who.name, "alice");
     CU_ASSERT(auth_allows(&who, PERMISSION_OPERATE, NULL));
     CU_ASSERT_FALSE(auth_allows(&who, PERMISSION_INGEST, NULL));
-    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "authorization", "bearer job-token-00000001", &who), OK);
+    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "authorization", "bearer job-token-00000001", &who),
+                    OK);
     CU_ASSERT_STRING_EQUAL(who.job, "default/llm-17");
     CU_ASSERT(auth_allows(&who, PERMISSION_INGEST, NULL));
     CU_ASSERT(auth_allows(&who, PERMISSION_INGEST, "default/llm-17"));
     CU_ASSERT_FALSE(auth_allows(&who, PERMISSION_INGEST, "default/llm-18"));
     CU_ASSERT_FALSE(auth_allows(&who, PERMISSION_READ, NULL));
-    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer ingest-token-000001", &who), OK);
-    CU_ASSERT(auth_allows(&who, PERMISSION_INGEST, "any") && auth_allows(&who, PERMISSION_READ, NULL));
+    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer ingest-token-000001", &who),
+                    OK);
+    CU_ASSERT(auth_allows(&who, PERMISSION_INGEST, "any") &&
+              auth_allows(&who, PERMISSION_READ, NULL));
     rig_close(&rig);
 }
 
@@ -191,8 +194,9 @@ TEST(a_wrong_token_is_nobody_even_on_the_loopback)
     write_tokens(&rig, TOKENS, 0600);
     set(&rig, "auth.tokens", rig.path);
     load(&rig);
-    static const char *const wrong[] = {"Bearer operator-token-0002", "Bearer ", "Bearer operator-token-000",
-                                        "Basic b3A6b3A=", "operator-token-0001", ""};
+    static const char *const wrong[] = {"Bearer operator-token-0002", "Bearer ",
+                                        "Bearer operator-token-000",  "Basic b3A6b3A=",
+                                        "operator-token-0001",        ""};
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         CU_ASSERT_EQUAL(identify(&rig, &LOCAL, "Authorization", wrong[i], &who), ERR_DENIED);
         CU_ASSERT_STRING_EQUAL(who.name, "");
@@ -206,9 +210,10 @@ TEST(every_wrong_line_of_the_token_file_is_told_and_no_secret_is)
 {
     struct rig rig;
     rig_open(&rig);
-    write_tokens(&rig, "short alice operator\nlong-enough-secret-1 bob\nlong-enough-secret-2 bob king\n"
-                       "long-enough-secret-3 bob reader\nlong-enough-secret-3 eve admin\n"
-                       "sha256:12 carol admin\nlong-enough-secret-4 bob reader extra\n",
+    write_tokens(&rig,
+                 "short alice operator\nlong-enough-secret-1 bob\nlong-enough-secret-2 bob king\n"
+                 "long-enough-secret-3 bob reader\nlong-enough-secret-3 eve admin\n"
+                 "sha256:12 carol admin\nlong-enough-secret-4 bob reader extra\n",
                  0600);
     set(&rig, "auth.tokens", rig.path);
     CU_ASSERT_EQUAL(auth_new(rig.config, &rig.findings, &rig.auth, &rig.error), ERR_INVALID);
@@ -246,12 +251,14 @@ TEST(a_reload_takes_the_new_tokens_or_keeps_the_old_ones)
     load(&rig);
     write_tokens(&rig, "broken\n", 0600);
     CU_ASSERT_EQUAL(auth_reload(rig.auth, rig.config, &rig.findings, &rig.error), ERR_INVALID);
-    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer operator-token-0001", &who), OK);
+    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer operator-token-0001", &who),
+                    OK);
     write_tokens(&rig, "another-token-00001 dora reader\n", 0600);
     CU_ASSERT_EQUAL(auth_reload(rig.auth, rig.config, &rig.findings, &rig.error), OK);
     CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer operator-token-0001", &who),
                     ERR_DENIED);
-    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer another-token-00001", &who), OK);
+    CU_ASSERT_EQUAL(identify(&rig, &REMOTE, "Authorization", "Bearer another-token-00001", &who),
+                    OK);
     rig_close(&rig);
 }
 
@@ -265,7 +272,8 @@ TEST(a_certificate_is_known_by_the_name_the_configuration_gives_it)
     struct http_peer peer = {.is_tls = true, .certificate_cn = "ops.example"};
     CU_ASSERT_EQUAL(identify(&rig, &peer, NULL, NULL, &who), OK);
     CU_ASSERT_STRING_EQUAL(who.name, "ops.example");
-    CU_ASSERT(auth_allows(&who, PERMISSION_OPERATE, NULL) && auth_allows(&who, PERMISSION_INGEST, NULL));
+    CU_ASSERT(auth_allows(&who, PERMISSION_OPERATE, NULL) &&
+              auth_allows(&who, PERMISSION_INGEST, NULL));
     text_copy(peer.certificate_cn, sizeof peer.certificate_cn, "llm-17");
     CU_ASSERT_EQUAL(identify(&rig, &peer, NULL, NULL, &who), OK);
     CU_ASSERT_STRING_EQUAL(who.job, "default/llm-17");

@@ -79,8 +79,9 @@ TEST(one_failed_check_is_named_with_its_reason_and_a_warning_is_still_ready)
     CU_ASSERT(strstr(rig.answer, "\r\n\r\n[-]database: connection refused\nnot ready\n") != NULL);
     health_set(rig.health, "database", HEALTH_OK, NULL);
     CU_ASSERT_EQUAL(ask(&rig, "GET", "/readyz?verbose"), 200);
-    CU_ASSERT(strstr(rig.answer, "[+]life ok\n[+]database ok\n[!]replication: commits do not wait for a "
-                                 "standby\nready\n") != NULL);
+    CU_ASSERT(strstr(rig.answer,
+                     "[+]life ok\n[+]database ok\n[!]replication: commits do not wait for a "
+                     "standby\nready\n") != NULL);
     CU_ASSERT(rig.refreshed >= 2);
     rig_close(&rig);
 }

@@ -23,7 +23,8 @@ TEST(a_metric_appears_once_it_was_set_with_help_and_type)
     CU_ASSERT_EQUAL(empty.length, 0);
     metrics_add(metrics, METRIC_CPU, NULL, 1.5);
     metrics_add(metrics, METRIC_CPU, NULL, 2);
-    CU_ASSERT(printed(metrics, "\n# TYPE broom_cpu_seconds_total counter\nbroom_cpu_seconds_total 3.5\n"));
+    CU_ASSERT(printed(metrics,
+                      "\n# TYPE broom_cpu_seconds_total counter\nbroom_cpu_seconds_total 3.5\n"));
     metrics_set(metrics, METRIC_JOBS, NULL, 3);
     metrics_set(metrics, METRIC_JOBS, NULL, 2);
     CU_ASSERT(printed(metrics, "\nbroom_jobs 2\n"));
@@ -49,7 +50,7 @@ TEST(labels_are_escaped_and_bounded)
 TEST(a_histogram_counts_upward)
 {
     struct metrics *metrics = metrics_new();
-    static const double seconds[] = {0.0005, 0.001, 0.3, 31, NAN};
+    static const double seconds[] = {0.0005, 0.001, 0.3, 31, (double)NAN};
     for (size_t i = 0; i < ARRAY_LEN(seconds); i++)
         metrics_observe(metrics, METRIC_PASS_SECONDS, seconds[i]);
     CU_ASSERT(printed(metrics, "\nbroom_pass_seconds_bucket{le=\"0.001\"} 2\n"));
@@ -67,10 +68,10 @@ static bool is_histogram(enum metric metric)
 
 static bool has_label(enum metric metric)
 {
-    static const enum metric labelled[] = {METRIC_BUILD_INFO, METRIC_MODE, METRIC_HTTP_REFUSED,
-                                           METRIC_API_ERRORS, METRIC_SAMPLES, METRIC_VERDICTS,
-                                           METRIC_INCIDENTS_OPEN, METRIC_TRANSITIONS, METRIC_ACTIONS,
-                                           METRIC_RELOADS};
+    static const enum metric labelled[] = {
+        METRIC_BUILD_INFO, METRIC_MODE,     METRIC_HTTP_REFUSED,   METRIC_API_ERRORS,
+        METRIC_SAMPLES,    METRIC_VERDICTS, METRIC_INCIDENTS_OPEN, METRIC_TRANSITIONS,
+        METRIC_ACTIONS,    METRIC_RELOADS};
     for (size_t i = 0; i < ARRAY_LEN(labelled); i++)
         if (labelled[i] == metric)
             return true;

@@ -31,7 +31,8 @@ static void rig_close(struct rig *rig)
     rmdir(rig->folder);
 }
 
-static enum status load(struct rig *rig, const char *yaml, const char *const *overrides, size_t count)
+static enum status load(struct rig *rig, const char *yaml, const char *const *overrides,
+                        size_t count)
 {
     FILE *file = fopen(rig->path, "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
@@ -39,7 +40,8 @@ static enum status load(struct rig *rig, const char *yaml, const char *const *ov
     fclose(file);
     config_free(TAKE(rig->config));
     text_clear(&rig->findings);
-    return config_load(rig->path, true, overrides, count, &rig->config, &rig->findings, &rig->error);
+    return config_load(rig->path, true, overrides, count, &rig->config, &rig->findings,
+                       &rig->error);
 }
 
 static bool found(const struct rig *rig, const char *finding)
@@ -54,7 +56,8 @@ TEST(without_a_file_every_option_has_its_default)
     struct config *config = NULL;
     AUTO_TEXT findings = {0};
     struct error error;
-    CU_ASSERT_EQUAL_FATAL(config_load("/nowhere/broomd.yaml", false, NULL, 0, &config, &findings, &error), OK);
+    CU_ASSERT_EQUAL_FATAL(
+        config_load("/nowhere/broomd.yaml", false, NULL, 0, &config, &findings, &error), OK);
     CU_ASSERT_STRING_EQUAL(config->data_dir, "/var/lib/broomwagon");
     CU_ASSERT_STRING_EQUAL(config->listen_api, "127.0.0.1:7430");
     CU_ASSERT_STRING_EQUAL(config->listen_health, "127.0.0.1:7431");
@@ -62,7 +65,8 @@ TEST(without_a_file_every_option_has_its_default)
     CU_ASSERT_EQUAL(config->body_bytes, 16 << 20);
     CU_ASSERT_STRING_EQUAL(config->actuator_kind, "dry_run");
     config_free(config);
-    CU_ASSERT_NOT_EQUAL(config_load("/nowhere/broomd.yaml", true, NULL, 0, &config, &findings, &error), OK);
+    CU_ASSERT_NOT_EQUAL(
+        config_load("/nowhere/broomd.yaml", true, NULL, 0, &config, &findings, &error), OK);
     CU_ASSERT(strstr(error.message, "/nowhere/broomd.yaml") != NULL);
 }
 
@@ -110,14 +114,19 @@ TEST(every_mistake_of_a_file_is_told_at_its_place)
                          NULL, 0),
                     ERR_INVALID);
     CU_ASSERT(found(&rig, ":1:1: error: unknown option 'mod'; did you mean 'mode'? [unknown-key]"));
-    CU_ASSERT(found(&rig, ":3:15: error: 'limits.body_bytes' must be a size such as 64MiB, not 'lots'"));
-    CU_ASSERT(found(&rig, ":4:3: error: unknown option 'limits.conections'; did you mean 'limits.connections'?"));
+    CU_ASSERT(
+        found(&rig, ":3:15: error: 'limits.body_bytes' must be a size such as 64MiB, not 'lots'"));
+    CU_ASSERT(found(
+        &rig,
+        ":4:3: error: unknown option 'limits.conections'; did you mean 'limits.connections'?"));
     CU_ASSERT(found(&rig, ":5:16: error: 'limits.connections' must be from 1 to 60000"));
     CU_ASSERT(found(&rig, ":6:3: error: key 'connections' stands twice"));
     CU_ASSERT(found(&rig, ":7:21: error: 'recorder.enabled' must be true or false, not 'yes'"));
     CU_ASSERT(found(&rig, ":8:15: error: 'listen.api' must be such as 127.0.0.1:7430"));
-    CU_ASSERT(found(&rig, ":9:7: error: 'mode' must be one of observe, approve, enforce, not 'enforced'"));
-    CU_ASSERT(found(&rig, ":10:18: error: 'retention.raw' must be a duration such as 10m, not '5'"));
+    CU_ASSERT(found(
+        &rig, ":9:7: error: 'mode' must be one of observe, approve, enforce, not 'enforced'"));
+    CU_ASSERT(
+        found(&rig, ":10:18: error: 'retention.raw' must be a duration such as 10m, not '5'"));
     CU_ASSERT(found(&rig, ":11:"));
     CU_ASSERT(found(&rig, ":12:"));
     CU_ASSERT(strstr(rig.error.message, "11 errors") != NULL);
@@ -153,12 +162,14 @@ TEST(enforce_off_the_loopback_needs_tls_and_identities)
     const char *const bare[] = {"listen.api=0.0.0.0:7430", "mode=enforce"};
     CU_ASSERT_EQUAL(check(bare, 2, &error), ERR_REFUSED);
     CU_ASSERT(strstr(error.message, "tls.certificate") != NULL);
-    const char *const tokens_alone[] = {"listen.api=0.0.0.0:7430", "mode=enforce", "auth.tokens=/t"};
+    const char *const tokens_alone[] = {"listen.api=0.0.0.0:7430", "mode=enforce",
+                                        "auth.tokens=/t"};
     CU_ASSERT_EQUAL(check(tokens_alone, 3, &error), ERR_REFUSED);
-    const char *const tls_alone[] = {"listen.api=0.0.0.0:7430", "mode=enforce", "tls.certificate=/c", "tls.key=/k"};
+    const char *const tls_alone[] = {"listen.api=0.0.0.0:7430", "mode=enforce",
+                                     "tls.certificate=/c", "tls.key=/k"};
     CU_ASSERT_EQUAL(check(tls_alone, 4, &error), ERR_REFUSED);
-    const char *const both[] = {"listen.api=0.0.0.0:7430", "mode=enforce", "tls.certificate=/c", "tls.key=/k",
-                                "auth.tokens=/t"};
+    const char *const both[] = {"listen.api=0.0.0.0:7430", "mode=enforce", "tls.certificate=/c",
+                                "tls.key=/k", "auth.tokens=/t"};
     CU_ASSERT_EQUAL(check(both, 5, &error), OK);
     const char *const observing[] = {"listen.api=0.0.0.0:7430", "mode=observe"};
     CU_ASSERT_EQUAL(check(observing, 2, &error), OK);
@@ -237,10 +248,12 @@ TEST(help_names_every_option_of_the_example)
 
 TEST(only_local_addresses_are_loopback)
 {
-    CU_ASSERT(config_is_loopback("127.0.0.1:7430") && config_is_loopback("[::1]:7430") && config_is_loopback(""));
+    CU_ASSERT(config_is_loopback("127.0.0.1:7430") && config_is_loopback("[::1]:7430") &&
+              config_is_loopback(""));
     CU_ASSERT(config_is_loopback("127.9.9.9:1") && config_is_loopback("localhost:7430"));
     CU_ASSERT_FALSE(config_is_loopback("0.0.0.0:7430") || config_is_loopback("[::]:7430"));
-    CU_ASSERT_FALSE(config_is_loopback("10.0.0.1:7430") || config_is_loopback("[::ffff:10.0.0.1]:7430"));
+    CU_ASSERT_FALSE(config_is_loopback("10.0.0.1:7430") ||
+                    config_is_loopback("[::ffff:10.0.0.1]:7430"));
 }
 
 TESTS(T(without_a_file_every_option_has_its_default), T(values_are_read_by_their_type),
@@ -248,5 +261,5 @@ TESTS(T(without_a_file_every_option_has_its_default), T(values_are_read_by_their
       T(the_command_line_comes_last_and_names_the_near_option),
       T(enforce_off_the_loopback_needs_tls_and_identities),
       T(options_that_belong_together_are_checked_together), T(a_reload_tells_what_needs_a_restart),
-      T(the_example_is_current_and_reads_back_as_the_defaults), T(help_names_every_option_of_the_example),
-      T(only_local_addresses_are_loopback))
+      T(the_example_is_current_and_reads_back_as_the_defaults),
+      T(help_names_every_option_of_the_example), T(only_local_addresses_are_loopback))

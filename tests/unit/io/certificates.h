@@ -1,4 +1,5 @@
-/* A CA, a server's certificate and a client's, made by the openssl command in a folder of their own. */
+/* A CA, a server's certificate and a client's, made by the openssl command in a folder of their
+ * own. */
 #ifndef BROOM_TESTS_UNIT_IO_CERTIFICATES_H
 #define BROOM_TESTS_UNIT_IO_CERTIFICATES_H
 
@@ -14,7 +15,8 @@
 
 struct certificates {
     char folder[64];
-    char ca[96], server[96], server_key[96], client[96], client_key[96], stranger[96], stranger_key[96];
+    char ca[96], server[96], server_key[96], client[96], client_key[96], stranger[96],
+        stranger_key[96];
 };
 
 static inline bool certificates_run(const char *folder, const char *script)
@@ -36,18 +38,21 @@ static inline void certificates_make(struct certificates *made)
     static const char script[] =
         "export PATH=/usr/bin:/bin\n"
         "set -e\n"
-        "ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=ca"
+        "ca() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+        "/CN=ca"
         " -keyout $1.key -out $1.pem; }\n"
-        "leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$2 -keyout $1.key"
-        " -out $1.csr; printf 'subjectAltName=IP:127.0.0.1' >$1.ext; openssl x509 -req -in $1.csr -CA $3.pem"
+        "leaf() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$2 "
+        "-keyout $1.key"
+        " -out $1.csr; printf 'subjectAltName=IP:127.0.0.1' >$1.ext; openssl x509 -req -in $1.csr "
+        "-CA $3.pem"
         " -CAkey $3.key -CAcreateserial -days 2 -extfile $1.ext -out $1.pem; }\n"
         "ca ca; ca other; leaf server broomd ca; leaf client llm-17 ca; leaf stranger llm-17 other";
     snprintf(made->folder, sizeof made->folder, "/tmp/broom_test_XXXXXX");
     if (mkdtemp(made->folder) == NULL || !certificates_run(made->folder, script))
         test_skip_all("no openssl command to make certificates with");
-    const char *const names[] = {"ca.pem", "server.pem", "server.key", "client.pem",
+    const char *const names[] = {"ca.pem",     "server.pem",   "server.key",  "client.pem",
                                  "client.key", "stranger.pem", "stranger.key"};
-    char *const paths[] = {made->ca, made->server, made->server_key, made->client,
+    char *const paths[] = {made->ca,         made->server,   made->server_key,  made->client,
                            made->client_key, made->stranger, made->stranger_key};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         snprintf(paths[i], 96, "%s/%s", made->folder, names[i]);

@@ -94,8 +94,11 @@ TEST(a_call_carries_method_body_token_and_headers)
     struct rig rig;
     rig_open(&rig);
     static const char *const extra[] = {"X-Extra: more", NULL};
-    run_call(&rig, &(struct http_call){.method = "POST", .url = rig.url, .body = view_of("{\"a\":1}"),
-                                       .bearer_token = "secret", .headers = extra});
+    run_call(&rig, &(struct http_call){.method = "POST",
+                                       .url = rig.url,
+                                       .body = view_of("{\"a\":1}"),
+                                       .bearer_token = "secret",
+                                       .headers = extra});
     CU_ASSERT_EQUAL(rig.status, OK);
     CU_ASSERT_EQUAL(rig.code, 200);
     CU_ASSERT_STRING_EQUAL(rig.body, "answer");
@@ -130,8 +133,8 @@ TEST(calls_run_side_by_side)
     rig_open(&rig);
     rig.wanted = 20;
     for (int i = 0; i < rig.wanted; i++)
-        http_client_start(rig.client, &(struct http_call){.method = "GET", .url = rig.url}, on_answer,
-                          &rig);
+        http_client_start(rig.client, &(struct http_call){.method = "GET", .url = rig.url},
+                          on_answer, &rig);
     loop_run(rig.loop);
     CU_ASSERT_EQUAL(rig.answers, 20);
     CU_ASSERT_EQUAL(rig.status, OK);
@@ -189,8 +192,8 @@ TEST(an_answer_may_free_the_client_and_drops_the_other_calls)
     rig_open(&rig);
     rig.free_client = true;
     for (int i = 0; i < 5; i++)
-        http_client_start(rig.client, &(struct http_call){.method = "GET", .url = rig.url}, on_answer,
-                          &rig);
+        http_client_start(rig.client, &(struct http_call){.method = "GET", .url = rig.url},
+                          on_answer, &rig);
     loop_run(rig.loop);
     CU_ASSERT_EQUAL(rig.answers, 1);
     rig_close(&rig);
@@ -207,7 +210,8 @@ TEST(a_unix_socket_is_spoken_to)
     text_addf(&path, "%s/s", folder);
     text_addf(&address, "unix:%s", path.bytes);
     CU_ASSERT_EQUAL_FATAL(http_server_listen(rig.server, address.bytes, NULL, &error), OK);
-    run_call(&rig, &(struct http_call){.method = "GET", .url = "http://broomd/u", .unix_socket = path.bytes});
+    run_call(&rig, &(struct http_call){
+                       .method = "GET", .url = "http://broomd/u", .unix_socket = path.bytes});
     CU_ASSERT_EQUAL(rig.code, 200);
     rig_close(&rig);
     rmdir(folder);
@@ -229,5 +233,6 @@ TEST(a_waiting_call_gives_the_reason_when_nobody_is_there)
 
 TESTS(T(a_call_carries_method_body_token_and_headers), T(an_answer_of_any_code_is_an_answer),
       T(calls_run_side_by_side), T(nothing_sent_and_perhaps_done_are_told_apart),
-      T(an_answer_beyond_the_bound_is_an_error), T(an_answer_may_free_the_client_and_drops_the_other_calls),
-      T(a_unix_socket_is_spoken_to), T(a_waiting_call_gives_the_reason_when_nobody_is_there))
+      T(an_answer_beyond_the_bound_is_an_error),
+      T(an_answer_may_free_the_client_and_drops_the_other_calls), T(a_unix_socket_is_spoken_to),
+      T(a_waiting_call_gives_the_reason_when_nobody_is_there))

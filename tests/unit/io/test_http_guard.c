@@ -22,11 +22,12 @@ static void assert_code(int code, const char *head)
 TEST(a_plain_request_is_understood)
 {
     struct http_head head;
-    CU_ASSERT_EQUAL(parse("POST /write?precision=ms HTTP/1.1\r\nHost: a:7430\r\ncontent-LENGTH: 12\r\n"
-                          "Content-Encoding: gzip\r\nExpect: 100-continue\r\n\r\n",
-                          &head)
-                        .code,
-                    0);
+    CU_ASSERT_EQUAL(
+        parse("POST /write?precision=ms HTTP/1.1\r\nHost: a:7430\r\ncontent-LENGTH: 12\r\n"
+              "Content-Encoding: gzip\r\nExpect: 100-continue\r\n\r\n",
+              &head)
+            .code,
+        0);
     CU_ASSERT_EQUAL(head.method, HTTP_POST);
     CU_ASSERT(view_equals(head.target, "/write?precision=ms"));
     CU_ASSERT_EQUAL(head.content_length, 12);
@@ -40,10 +41,14 @@ TEST(a_plain_request_is_understood)
 
 TEST(two_framings_of_one_message_are_refused)
 {
-    assert_code(400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\n");
+    assert_code(400,
+                "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\n");
     assert_code(400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\n");
-    assert_code(400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
-    assert_code(400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_code(
+        400,
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
+    assert_code(400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+                     "chunked\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert_code(400, "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
     assert_code(501, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n");
     assert_code(501, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \r\n\r\n");
@@ -52,7 +57,8 @@ TEST(two_framings_of_one_message_are_refused)
 
 TEST(a_length_that_is_no_plain_number_is_refused)
 {
-    static const char *const values[] = {"-1", "+3", "0x3", "3 3", "", "9999999999999999999", "3\xc2\xb2"};
+    static const char *const values[] = {"-1",       "+3", "0x3", "3 3", "", "9999999999999999999",
+                                         "3\xc2\xb2"};
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         AUTO_TEXT head = {0};
         text_addf(&head, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %s\r\n\r\n", values[i]);
@@ -92,7 +98,8 @@ TEST(broken_header_lines_are_refused)
     assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n");
     assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n");
     assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\n: v\r\n\r\n");
-    assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\nX: a\x01" "b\r\n\r\n");
+    assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\nX: a\x01"
+                     "b\r\n\r\n");
     assert_code(400, "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n");
     assert_code(415, "POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\n\r\n");
     assert_code(417, "POST / HTTP/1.1\r\nHost: a\r\nExpect: cake\r\n\r\n");
@@ -164,7 +171,8 @@ static int dechunk(const char *body, size_t length, size_t piece, struct text *o
 
 TEST(chunks_are_joined_however_they_arrive)
 {
-    static const char body[] = "5\r\nhello\r\n1;name=\"v\"\r\n \r\n005\r\nworld\r\n0\r\nTrailer: x\r\n\r\n";
+    static const char body[] =
+        "5\r\nhello\r\n1;name=\"v\"\r\n \r\n005\r\nworld\r\n0\r\nTrailer: x\r\n\r\n";
     for (size_t piece = 1; piece < sizeof body; piece++) {
         AUTO_TEXT out = {0};
         bool done = false;
@@ -177,9 +185,16 @@ TEST(chunks_are_joined_however_they_arrive)
 TEST(broken_chunks_are_refused)
 {
     static const char *const bodies[] = {
-        "\r\n",           "g\r\n",        "-1\r\n",           "5\nhello\r\n0\r\n\r\n",
-        "5\r\nhelloX\r\n", "5\r\nhello\rX", "0\r\n\rX",          "10000000000000000\r\n",
-        "5;a\nb\r\nhello", "0\r\na\nb\r\n\r\n",
+        "\r\n",
+        "g\r\n",
+        "-1\r\n",
+        "5\nhello\r\n0\r\n\r\n",
+        "5\r\nhelloX\r\n",
+        "5\r\nhello\rX",
+        "0\r\n\rX",
+        "10000000000000000\r\n",
+        "5;a\nb\r\nhello",
+        "0\r\na\nb\r\n\r\n",
     };
     for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
         AUTO_TEXT out = {0};

@@ -37,8 +37,10 @@ static void on_answer(void *context, const struct http_answer *answer)
 
 static struct http_tls server_files(const struct rig *rig, bool asks, bool required)
 {
-    return (struct http_tls){.certificate_file = rig->files.server, .key_file = rig->files.server_key,
-                             .client_ca_file = asks ? rig->files.ca : NULL, .client_required = required};
+    return (struct http_tls){.certificate_file = rig->files.server,
+                             .key_file = rig->files.server_key,
+                             .client_ca_file = asks ? rig->files.ca : NULL,
+                             .client_required = required};
 }
 
 static void rig_open(struct rig *rig, bool asks, bool required)
@@ -68,8 +70,11 @@ static void call(struct rig *rig, const char *certificate, const char *key, stru
     snprintf(url, sizeof url, "https://127.0.0.1:%d/t", http_server_port(rig->server));
     rig->answered = false;
     http_client_start(rig->client,
-                      &(struct http_call){.method = "POST", .url = url, .body = body,
-                                          .ca_file = rig->files.ca, .certificate_file = certificate,
+                      &(struct http_call){.method = "POST",
+                                          .url = url,
+                                          .body = body,
+                                          .ca_file = rig->files.ca,
+                                          .certificate_file = certificate,
                                           .key_file = key},
                       on_answer, rig);
     WIRE_UNTIL(rig->loop, rig->answered);
@@ -139,8 +144,9 @@ TEST(old_tls_is_not_spoken)
     struct rig rig;
     rig_open(&rig, false, false);
     AUTO_TEXT script = {0};
-    text_addf(&script, "/usr/bin/timeout 5 /usr/bin/openssl s_client -connect 127.0.0.1:%d -tls1_1"
-                       " -cipher ALL:@SECLEVEL=0 </dev/null",
+    text_addf(&script,
+              "/usr/bin/timeout 5 /usr/bin/openssl s_client -connect 127.0.0.1:%d -tls1_1"
+              " -cipher ALL:@SECLEVEL=0 </dev/null",
               http_server_port(rig.server));
     CU_ASSERT_FALSE(certificates_run("/tmp", script.bytes));
     rig_close(&rig);
@@ -151,7 +157,8 @@ TEST(certificates_are_read_again_or_kept_whole)
     struct rig rig;
     struct error error = {0};
     rig_open(&rig, false, false);
-    CU_ASSERT(certificates_run(rig.files.folder, "/bin/cp server.key keep.key; echo broken >server.key"));
+    CU_ASSERT(
+        certificates_run(rig.files.folder, "/bin/cp server.key keep.key; echo broken >server.key"));
     CU_ASSERT_EQUAL(http_server_reload_tls(rig.server, &error), ERR_INVALID);
     CU_ASSERT(strstr(error.message, "server.key") != NULL);
     call(&rig, NULL, NULL, view_of("x"));

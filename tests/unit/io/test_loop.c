@@ -145,7 +145,8 @@ TEST(a_signal_is_a_call_on_the_loop_and_a_broken_pipe_is_no_signal)
     loop_free(rig.loop);
 }
 
-TESTS(T(a_timer_fires_once_and_never_early), T(a_stopped_timer_does_not_fire_and_a_set_one_is_moved),
+TESTS(T(a_timer_fires_once_and_never_early),
+      T(a_stopped_timer_does_not_fire_and_a_set_one_is_moved),
       T(deferred_calls_run_after_the_callback_and_may_defer_again),
       T(interest_in_a_descriptor_lasts_until_it_is_freed_and_can_pause),
       T(a_signal_is_a_call_on_the_loop_and_a_broken_pipe_is_no_signal))

@@ -1,5 +1,6 @@
-/* A raw client and a server on one loop, for tests: bytes go out as written, and the loop turns until
- * something is there. Waiting is always for a condition, with a limit that only a failure reaches.
+/* A raw client and a server on one loop, for tests: bytes go out as written, and the loop turns
+ * until something is there. Waiting is always for a condition, with a limit that only a failure
+ * reaches.
  */
 #ifndef BROOM_TESTS_UNIT_IO_WIRE_H
 #define BROOM_TESTS_UNIT_IO_WIRE_H
@@ -22,7 +23,7 @@ struct wire {
     struct loop_fd *watch;
     int fd;
     struct text got;
-    bool ended;               /* end of file or reset */
+    bool ended; /* end of file or reset */
     bool reset;
 };
 
@@ -83,12 +84,12 @@ static inline void wire_turn(struct loop *loop, int64_t ms)
     loop_timer_free(timer);
 }
 
-#define WIRE_UNTIL(loop, condition)                                            \
-    do {                                                                       \
-        int64_t wire_end_ns = clock_read().monotonic_ns + 10000000000;         \
-        while (!(condition) && clock_read().monotonic_ns < wire_end_ns)        \
-            wire_turn((loop), 1);                                              \
-        CU_ASSERT(condition);                                                  \
+#define WIRE_UNTIL(loop, condition)                                                                \
+    do {                                                                                           \
+        int64_t wire_end_ns = clock_read().monotonic_ns + 10000000000;                             \
+        while (!(condition) && clock_read().monotonic_ns < wire_end_ns)                            \
+            wire_turn((loop), 1);                                                                  \
+        CU_ASSERT(condition);                                                                      \
     } while (0)
 
 static inline void wire_send_bytes(struct wire *wire, const void *bytes, size_t length)

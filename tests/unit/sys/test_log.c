@@ -1,7 +1,7 @@
-#include "controller/sys/log.h"
 #include "controller/base/mem.h"
 #include "controller/base/text.h"
 #include "controller/sys/clock.h"
+#include "controller/sys/log.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>
@@ -49,20 +49,24 @@ TEST(a_line_is_time_level_event_and_typed_pairs)
               kv_num("gain", 0.25), kv_str("target", "rack/rk-7"), kv_str("missing", NULL));
     end();
     CU_ASSERT_EQUAL(strncmp(captured, "ts=2", 4), 0);
-    CU_ASSERT(strstr(captured, "Z level=info event=incident_opened incident=INC-4 ranks=72 gain=0.25 "
-                               "target=rack/rk-7 missing=-\n") != NULL);
+    CU_ASSERT(strstr(captured,
+                     "Z level=info event=incident_opened incident=INC-4 ranks=72 gain=0.25 "
+                     "target=rack/rk-7 missing=-\n") != NULL);
     CU_ASSERT_EQUAL(count_lines(), 1);
 }
 
 TEST(what_a_stranger_wrote_cannot_forge_a_line_or_reach_the_terminal)
 {
     begin(LOG_INFO);
-    log_event(LOG_WARN, "refused", kv_str("reason", "a b=\"c\"\\\nts=0 level=error\t\r\x1b[31m\x7f"),
+    log_event(LOG_WARN, "refused",
+              kv_str("reason", "a b=\"c\"\\\nts=0 level=error\t\r\x1b[31m\x7f"),
               kv_str("empty", ""), kv_str("utf8", "\xc3\xa9"));
     end();
     CU_ASSERT_EQUAL(count_lines(), 1);
-    CU_ASSERT(strstr(captured, "reason=\"a b=\\\"c\\\"\\\\\\nts=0 level=error\\t\\r\\x1b[31m\\x7f\" empty=\"\""
-                               " utf8=\xc3\xa9\n") != NULL);
+    CU_ASSERT(
+        strstr(captured,
+               "reason=\"a b=\\\"c\\\"\\\\\\nts=0 level=error\\t\\r\\x1b[31m\\x7f\" empty=\"\""
+               " utf8=\xc3\xa9\n") != NULL);
     CU_ASSERT_PTR_NULL(strchr(captured, '\x1b'));
 }
 
@@ -75,7 +79,8 @@ TEST(levels_below_the_least_are_silent)
     log_event(LOG_ERROR, "d", kv_int("n", 1));
     end();
     CU_ASSERT_EQUAL(count_lines(), 2);
-    CU_ASSERT(strstr(captured, "level=warn event=c") != NULL && strstr(captured, "level=error event=d") != NULL);
+    CU_ASSERT(strstr(captured, "level=warn event=c") != NULL &&
+              strstr(captured, "level=error event=d") != NULL);
 }
 
 /* Busy waiting for at most a second: the limit counts by the second of the wall clock. */
@@ -105,4 +110,5 @@ TEST(repeats_beyond_ten_a_second_are_counted_and_told_later)
 
 TESTS(T(a_line_is_time_level_event_and_typed_pairs),
       T(what_a_stranger_wrote_cannot_forge_a_line_or_reach_the_terminal),
-      T(levels_below_the_least_are_silent), T(repeats_beyond_ten_a_second_are_counted_and_told_later))
+      T(levels_below_the_least_are_silent),
+      T(repeats_beyond_ten_a_second_are_counted_and_told_later))

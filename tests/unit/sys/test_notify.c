@@ -1,5 +1,5 @@
-#include "controller/sys/notify.h"
 #include "controller/base/text.h"
+#include "controller/sys/notify.h"
 #include "tests/harness/test.h"
 
 #include <stdio.h>
@@ -104,4 +104,5 @@ TEST(the_watchdog_is_fed_twice_as_often_as_it_bites)
 }
 
 TESTS(T(each_state_is_one_message), T(no_child_can_speak_for_us),
-      T(without_a_manager_every_call_is_harmless), T(the_watchdog_is_fed_twice_as_often_as_it_bites))
+      T(without_a_manager_every_call_is_harmless),
+      T(the_watchdog_is_fed_twice_as_often_as_it_bites))
