@@ -57,30 +57,34 @@ static void print_help(FILE *out)
           out);
     for (size_t i = 0; i < scenario_count(); i++)
         fprintf(out, "  %-11s %s\n", scenario_at(i)->name, scenario_at(i)->summary);
-    fputs("\nOptions\n"
-          "  --policy FILE      a policy or a folder of them; default: the shipped "
-          "nvl72-enforce.yaml\n"
-          "  --seed N           noise and the place of the fault; default 1\n"
-          "  --speed X          simulated seconds a real second; default: what suits the scenario\n"
-          "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on "
-          "the stream),\n"
-          "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each "
-          "incident\n"
-          "  --json             the result as JSON on stdout; the timeline goes to stderr\n"
-          "  --no-detection     broomd sees everything and judges nothing\n"
-          "  --swallow-restart  the cluster accepts restarts and does nothing\n"
-          "  --crash-at VERB    kill -9 broomd when the cluster has done VERB (cordon, "
-          "request_checkpoint,\n"
-          "                     promise_spare, restart_job, hand_over) but not answered, and start "
-          "it again\n"
-          "  --keep             leave the temporary folder with the logs of both processes\n"
-          "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do "
-          "not, 2 usage,\n"
-          "130 interrupted.\n"
-          "\nExamples\n"
-          "  broom rehearse rack-fault\n"
-          "  broom rehearse tray-lost --policy my-policy.yaml --out /tmp/rehearsal\n",
-          out);
+    fputs(
+        "\nOptions\n"
+        "  --policy FILE      a policy or a folder of them; default: the shipped "
+        "nvl72-enforce.yaml\n"
+        "  --seed N           noise and the place of the fault; default 1\n"
+        "  --speed X          simulated seconds a real second; default: what suits the scenario\n"
+        "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on "
+        "the stream),\n"
+        "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each "
+        "incident\n"
+        "  --json             the result as JSON on stdout; the timeline goes to stderr\n"
+        "  --no-detection     broomd sees everything and judges nothing\n"
+        "  --swallow-restart  the cluster accepts restarts and does nothing\n"
+        "  --crash-at WHEN    kill -9 broomd and start it again; may be given several times. WHEN "
+        "is a verb\n"
+        "                     (cordon, request_checkpoint, promise_spare, restart_job, hand_over: "
+        "the cluster has\n"
+        "                     done it but not answered), a phase of an incident (placing), or the "
+        "time since the\n"
+        "                     job's start (345s)\n"
+        "  --keep             leave the temporary folder with the logs of both processes\n"
+        "\nExit codes: 0 the cluster's log and the incident agree with the ending, 1 they do "
+        "not, 2 usage,\n"
+        "130 interrupted.\n"
+        "\nExamples\n"
+        "  broom rehearse rack-fault\n"
+        "  broom rehearse tray-lost --policy my-policy.yaml --out /tmp/rehearsal\n",
+        out);
 }
 
 static int usage_error(const char *what, const char *given, const char *near)
@@ -149,8 +153,7 @@ static bool take_option(struct given *given, int code, const char *value)
         given->run.swallow_restart = true;
         return true;
     case CODE_CRASH:
-        given->run.crash_at = value;
-        return verb_parse(value, &(enum verb){VERB_NOTIFY});
+        return crashes_add(&given->run.crashes, value);
     case CODE_KEEP:
         given->run.keep = true;
         return true;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { EXIT_AGREES = 0, EXIT_DISAGREES = 1, EXIT_INTERRUPTED = 130 };
-enum { LOOK_EVERY_MS = 120, CALL_TIMEOUT_MS = 10000 };
+enum { LOOK_EVERY_MS = 120, LOOK_FOR_CRASH_EVERY_MS = 20, CALL_TIMEOUT_MS = 10000 };
 
 struct run {
     const struct rehearsal_options *options;
@@ -24,7 +24,8 @@ struct run {
     char *log; /* the cluster's */
     struct text disagreements;
     int disagreement_count;
-    bool reached, crashed;
+    struct crashes crashes;
+    bool reached;
     int64_t end_ns; /* pipeline time at which it is over, come what may */
 };
 
@@ -121,19 +122,26 @@ static enum status tell_job(struct run *run, char **ret_document, struct error *
     return OK;
 }
 
+/* The cluster will do the verb of the next crash and not answer. */
+static enum status hold_next_verb(struct run *run, struct error *reterr)
+{
+    AUTO_FREE char *answer = NULL;
+    AUTO_TEXT body = {0};
+    enum verb verb;
+    if (!crashes_next_verb(&run->crashes, &verb))
+        return OK;
+    text_addf(&body, "{\"hold\": \"%s\"}", verb_name(verb));
+    return call("POST", run->processes.cluster_url, "/v1/trouble", body.bytes, &answer, reterr);
+}
+
 static enum status hand_over_job(struct run *run, struct error *reterr)
 {
     AUTO_FREE char *document = NULL;
     AUTO_FREE char *started = NULL;
-    AUTO_FREE char *held = NULL;
     AUTO_TEXT body = {0};
-    AUTO_TEXT hold = {0};
     TRY(tell_job(run, &document, reterr));
     TRY(files_write(&run->processes.files, "job.json", view_of(document), reterr));
-    if (run->options->crash_at != NULL) {
-        text_addf(&hold, "{\"hold\": \"%s\"}", run->options->crash_at);
-        TRY(call("POST", run->processes.cluster_url, "/v1/trouble", hold.bytes, &held, reterr));
-    }
+    TRY(hold_next_verb(run, reterr));
     text_addf(&body, "{\"broomd\": \"%s\"}", run->processes.api_url);
     TRY(call("POST", run->processes.cluster_url, "/v1/start", body.bytes, &started, reterr));
     run->narrator.start_ns = clock_now_ns();
@@ -154,27 +162,19 @@ static void note_ending(struct run *run)
             (int)(run->options->scenario->linger_ns / INT64_C(1000000000)));
 }
 
-static bool was_asked(const struct run *run, const char *verb)
-{
-    AUTO_TEXT word = {0};
-    text_addf(&word, "\"verb\":\"%s\"", verb);
-    return strstr(run->log, word.bytes) != NULL;
-}
-
-/* The action is done, its answer has not come, and broomd dies. */
+/* Kills broomd when it is time, and waits until it is back. */
 static enum status crash_if_due(struct run *run, struct error *reterr)
 {
-    AUTO_FREE char *document = NULL;
-    const char *verb = run->options->crash_at;
-    if (verb == NULL || run->crashed || !was_asked(run, verb))
+    int64_t since_start_ns = clock_now_ns() - run->narrator.start_ns;
+    struct crash *crash = crashes_find_due(&run->crashes, run->log, run->incidents, since_start_ns);
+    if (crash == NULL)
         return OK;
-    run->crashed = true;
-    narrate(&run->narrator, clock_now_ns(), "kill -9 of broomd while %s is done and not answered",
-            verb);
+    crash->done = true;
+    narrate(&run->narrator, clock_now_ns(), "kill -9 of broomd: %s%s", crash->word,
+            crash->kind == CRASH_AT_VERB ? " is done and not answered" : "");
     TRY(processes_crash(&run->processes, run->options, reterr));
-    TRY(tell_job(run, &document, reterr));
     narrate(&run->narrator, clock_now_ns(), "broomd is back");
-    return OK;
+    return hold_next_verb(run, reterr);
 }
 
 static enum status watch(struct run *run, struct error *reterr)
@@ -187,7 +187,8 @@ static enum status watch(struct run *run, struct error *reterr)
         note_ending(run);
         if (over && clock_now_ns() >= run->end_ns)
             return OK;
-        wait_ms(LOOK_EVERY_MS);
+        bool waits_for_crash = crashes_find_missed(&run->crashes) != NULL;
+        wait_ms(waits_for_crash ? LOOK_FOR_CRASH_EVERY_MS : LOOK_EVERY_MS);
     }
     return OK;
 }
@@ -258,8 +259,9 @@ static void tell_result(const struct run *run, struct narrator *narrator)
 static int conclude(struct run *run, enum status status, const struct error *error)
 {
     const char *failure = status != OK ? error->message : interrupted != 0 ? "interrupted" : NULL;
-    if (failure == NULL && run->options->crash_at != NULL && !run->crashed)
-        failure = "the verb of --crash-at was never asked of the cluster";
+    const struct crash *missed = crashes_find_missed(&run->crashes);
+    if (failure == NULL && missed != NULL)
+        failure = "it never came to what --crash-at names";
     if (failure == NULL)
         tell_result(run, &run->narrator);
     else
@@ -296,7 +298,9 @@ static void keep_files(struct run *run, enum status played)
 
 int rehearsal_run(const struct rehearsal_options *options)
 {
-    struct run run = {.options = options, .narrator = {.out = options->json ? stderr : stdout}};
+    struct run run = {.options = options,
+                      .crashes = options->crashes,
+                      .narrator = {.out = options->json ? stderr : stdout}};
     struct error error = {0};
     catch_interrupts();
     run.endings = endings_new(options->scenario, options->seed);

@@ -4,6 +4,7 @@
 #ifndef BROOM_REHEARSE_REHEARSAL_H
 #define BROOM_REHEARSE_REHEARSAL_H
 
+#include "controller/rehearse/crashes.h"
 #include "controller/rehearse/endings.h"
 
 #include <stdio.h>
@@ -13,10 +14,9 @@ struct rehearsal_options {
     const char *policy; /* file or folder; NULL: the shipped enforce policy */
     uint64_t seed;
     double speed;
-    const char *out;      /* folder for its files, made when missing; NULL: none */
-    bool json;            /* the result as JSON on stdout, the timeline on stderr */
-    const char *crash_at; /* a verb: broomd is killed while the cluster has done it and not yet
-                             answered, and started again; NULL: never */
+    const char *out;        /* folder for its files, made when missing; NULL: none */
+    bool json;              /* the result as JSON on stdout, the timeline on stderr */
+    struct crashes crashes; /* when broomd is killed and started again */
     bool no_detection, swallow_restart, keep;
 };
 

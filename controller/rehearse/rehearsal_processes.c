@@ -152,8 +152,7 @@ static enum status choose_ports(struct processes *processes, struct error *reter
 }
 
 static enum status start_broomd(struct processes *processes,
-                                const struct rehearsal_options *options, const char *log_name,
-                                struct error *reterr)
+                                const struct rehearsal_options *options, struct error *reterr)
 {
     struct words words = {0};
     char policy[PATH_BYTES];
@@ -163,7 +162,9 @@ static enum status start_broomd(struct processes *processes,
     else
         TRY(find_policy(processes, policy, reterr));
     TRY(files_write(&processes->files, "broomd.yaml", view_of("mode: enforce\n"), reterr));
-    files_path(&processes->files, log_name, err_path);
+    snprintf(processes->broomd_log, sizeof processes->broomd_log, "broomd-%d.log",
+             ++processes->broomd_starts);
+    files_path(&processes->files, processes->broomd_log, err_path);
     add(&words, "%s/broomd", processes->programs);
     add_settings(processes, options, policy, &words);
     add(&words, "--time-scale=%.17g", options->speed);
@@ -212,7 +213,7 @@ enum status processes_start(struct processes *processes, const struct rehearsal_
     TRY(start_cluster(processes, options, reterr));
     TRY(await_cluster(processes, reterr));
     TRY(choose_ports(processes, reterr));
-    TRY(start_broomd(processes, options, "broomd.log", reterr));
+    TRY(start_broomd(processes, options, reterr));
     return await_broomd(processes, reterr);
 }
 
@@ -220,7 +221,7 @@ enum status processes_crash(struct processes *processes, const struct rehearsal_
                             struct error *reterr)
 {
     child_kill(&processes->broomd, STOP_LIMIT_MS);
-    TRY(start_broomd(processes, options, "broomd-again.log", reterr));
+    TRY(start_broomd(processes, options, reterr));
     return await_broomd(processes, reterr);
 }
 
@@ -260,8 +261,7 @@ void processes_show_logs(const struct processes *processes, FILE *out)
     if (processes->files.folder[0] == '\0')
         return;
     show_tail(&processes->files, "cluster.log", out);
-    show_tail(&processes->files, "broomd.log", out);
-    show_tail(&processes->files, "broomd-again.log", out);
+    show_tail(&processes->files, processes->broomd_log, out);
 }
 
 void processes_stop(struct processes *processes)

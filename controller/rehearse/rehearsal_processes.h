@@ -15,7 +15,9 @@ struct processes {
     struct files files;
     char programs[PATH_BYTES]; /* the folder of broom and broomd */
     struct child cluster, broomd;
-    int64_t origin_ns; /* wall time from which time runs faster */
+    int broomd_starts;
+    char broomd_log[32]; /* name of the newest one's log: broomd-N.log for the Nth start */
+    int64_t origin_ns;   /* wall time from which time runs faster */
     char cluster_url[URL_BYTES], api_url[URL_BYTES], health_url[URL_BYTES];
 };
 
