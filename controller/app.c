@@ -286,14 +286,15 @@ static void stop(struct app *app)
 {
     http_server_free(app->api_server);
     http_server_free(app->health_server);
-    api_free(app->api);
-    auth_free(app->auth);
     http_client_free(app->client); /* before the actuator: its calls under way are dropped */
     if (app->actuator != NULL)
         app->actuator->free(app->actuator->self);
     store_free(app->store);
+    app_drop_queries(app);
     embedded_free(app->embedded);
-    pipeline_free(app->pipeline);
+    pipeline_free(app->pipeline); /* tells whoever waits for a record, so before the API */
+    api_free(app->api);
+    auth_free(app->auth);
     recorder_free(app->recorder);
     health_free(app->health);
     metrics_free(app->metrics);

@@ -259,13 +259,19 @@ static void backend_command(void *self, const struct api_command *command, api_d
 }
 
 struct pending_query {
+    struct app *app;
     api_done_fn *done;
     void *context;
+    struct pending_query *next;
 };
 
 static void query_done(void *context, enum status status, const char *reason, struct view json)
 {
     struct pending_query *pending = context;
+    struct pending_query **place = &pending->app->queries;
+    while (*place != pending)
+        place = &(*place)->next;
+    *place = pending->next;
     pending->done(pending->context, &(struct api_answer){.status = status, .reason = reason, .json = json});
     xfree(pending);
 }
@@ -290,8 +296,18 @@ static void backend_query(void *self, const struct api_query *query, api_done_fn
         params[2] = query->job;
     }
     struct pending_query *pending = xcalloc(1, sizeof *pending);
-    *pending = (struct pending_query){.done = done, .context = context};
+    *pending = (struct pending_query){.app = app, .done = done, .context = context, .next = app->queries};
+    app->queries = pending;
     store_query(app->store, reads[query->read], params, query_done, pending);
+}
+
+void app_drop_queries(struct app *app)
+{
+    while (app->queries != NULL) {
+        struct pending_query *pending = app->queries;
+        app->queries = pending->next;
+        xfree(pending);
+    }
 }
 
 static int64_t backend_now_ns(void *self)

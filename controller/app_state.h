@@ -29,6 +29,7 @@ struct app {
     struct recorder *recorder;         /* NULL: not recording */
     struct auth *auth;
     struct api *api;
+    struct pending_query *queries;     /* that the store has not answered */
     struct http_server *api_server, *health_server;
     struct metrics *metrics;
     struct health *health;
@@ -63,6 +64,7 @@ void app_tell_guards(struct app *app);
 
 /* app_backend.c */
 struct api_backend app_backend(struct app *app);
+void app_drop_queries(struct app *app);   /* forgets the queries that a freed store will not answer */
 
 /* app_health.c: brings checks and gauges up to date; a loop_fn. */
 void app_refresh_health(void *app);

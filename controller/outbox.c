@@ -24,14 +24,17 @@ struct outbox {
     struct batch under_way;  /* submitted, or failed and waiting for the store */
     bool is_submitted;
     bool has_failed;
+    bool is_overflowed;      /* what came since the last durable batch is no whole history: nothing is submitted */
     uint64_t generation;     /* outbox_clear makes late answers strangers */
+    struct ticket *tickets;  /* of submits that have not been answered */
     struct outbox_counts counts;
 };
 
-/* What a submit call carries back; it outlives a cleared or freed outbox only within that call. */
+/* What a submit call carries back; it outlives a cleared outbox. */
 struct ticket {
     struct outbox *outbox;
     uint64_t generation;
+    struct ticket *next;
 };
 
 struct outbox *outbox_new(const struct pipeline_ports *ports, outbox_action_fn *fn, void *context)
@@ -58,17 +61,10 @@ static bool batch_is_empty(const struct batch *batch)
     return batch->records.length == 0 && batch->action_count == 0 && batch->waiter_count == 0;
 }
 
-void outbox_free(struct outbox *outbox)
-{
-    if (outbox == NULL)
-        return;
-    batch_done(&outbox->open);
-    batch_done(&outbox->under_way);
-    xfree(outbox);
-}
-
 void outbox_add_record(struct outbox *outbox, const char *record)
 {
+    if (outbox->is_overflowed)
+        return;
     text_add(&outbox->open.records, record);
     text_add(&outbox->open.records, "\n");
     outbox->counts.records++;
@@ -77,6 +73,11 @@ void outbox_add_record(struct outbox *outbox, const char *record)
 void outbox_add_action(struct outbox *outbox, const struct effect *take_effect)
 {
     struct batch *batch = &outbox->open;
+    if (outbox->is_overflowed) {
+        struct effect dropped = *take_effect;
+        effect_done(&dropped);
+        return;
+    }
     batch->actions = array_grow(batch->actions, batch->action_count, &batch->action_capacity,
                                 sizeof *batch->actions);
     batch->actions[batch->action_count++] = *take_effect;
@@ -100,6 +101,29 @@ static void tell_waiters(struct batch *batch, enum status status, const char *re
     xfree(waiters);
 }
 
+static void drop_all(struct outbox *outbox, enum status status, const char *reason)
+{
+    outbox->generation++;
+    outbox->is_submitted = outbox->has_failed = false;
+    tell_waiters(&outbox->under_way, status, reason);
+    tell_waiters(&outbox->open, status, reason);
+    batch_done(&outbox->under_way);
+    batch_done(&outbox->open);
+}
+
+void outbox_free(struct outbox *outbox)
+{
+    if (outbox == NULL)
+        return;
+    drop_all(outbox, ERR_UNREACHABLE, "broomd is stopping");
+    while (outbox->tickets != NULL) {
+        struct ticket *ticket = outbox->tickets;
+        outbox->tickets = ticket->next;
+        xfree(ticket);
+    }
+    xfree(outbox);
+}
+
 static void finish(struct outbox *outbox)
 {
     struct batch done = outbox->under_way;
@@ -112,12 +136,24 @@ static void finish(struct outbox *outbox)
     outbox_flush(outbox);
 }
 
+/* Gives the ticket back; true when its batch is still the one under way. */
+static bool take_ticket(struct ticket *ticket)
+{
+    struct outbox *outbox = ticket->outbox;
+    struct ticket **place = &outbox->tickets;
+    bool is_current = ticket->generation == outbox->generation;
+    while (*place != ticket)
+        place = &(*place)->next;
+    *place = ticket->next;
+    xfree(ticket);
+    return is_current;
+}
+
 static void on_durable(void *context, enum status status, const char *reason)
 {
-    struct ticket ticket = *(struct ticket *)context;
-    struct outbox *outbox = ticket.outbox;
-    xfree(context);
-    if (ticket.generation != outbox->generation)
+    struct ticket *ticket = context;
+    struct outbox *outbox = ticket->outbox;
+    if (!take_ticket(ticket))
         return;
     if (status == OK) {
         finish(outbox);
@@ -134,7 +170,8 @@ static void on_durable(void *context, enum status status, const char *reason)
 static void submit(struct outbox *outbox)
 {
     struct ticket *ticket = xmalloc(sizeof *ticket);
-    *ticket = (struct ticket){.outbox = outbox, .generation = outbox->generation};
+    *ticket = (struct ticket){.outbox = outbox, .generation = outbox->generation, .next = outbox->tickets};
+    outbox->tickets = ticket;
     outbox->is_submitted = true;
     outbox->has_failed = false;
     outbox->counts.batches++;
@@ -142,8 +179,22 @@ static void submit(struct outbox *outbox)
     outbox->ports.submit(outbox->ports.self, records, false, on_durable, ticket);
 }
 
+/* A database that is away for days must not take our memory. What it holds and what the engines still say is
+ * enough to go on from. */
+static void overflow(struct outbox *outbox)
+{
+    static const char reason[] = "the database is away and more records wait than are kept";
+    drop_all(outbox, ERR_UNREACHABLE, reason);
+    outbox->is_overflowed = true;
+    outbox->ports.diverged(outbox->ports.self, reason);
+}
+
 void outbox_flush(struct outbox *outbox)
 {
+    if (outbox->open.records.length > OUTBOX_BYTES_MAX)
+        overflow(outbox);
+    if (outbox->has_failed || outbox->is_overflowed)
+        tell_waiters(&outbox->open, ERR_UNREACHABLE, "the database is away: what was asked for is not recorded yet");
     if (outbox->is_submitted || outbox->has_failed || batch_is_empty(&outbox->open))
         return;
     assert(batch_is_empty(&outbox->under_way));
@@ -165,12 +216,8 @@ void outbox_retry(struct outbox *outbox)
 
 void outbox_clear(struct outbox *outbox)
 {
-    outbox->generation++;
-    outbox->is_submitted = outbox->has_failed = false;
-    tell_waiters(&outbox->under_way, ERR_CONFLICT, "the state was read again from the database");
-    tell_waiters(&outbox->open, ERR_CONFLICT, "the state was read again from the database");
-    batch_done(&outbox->under_way);
-    batch_done(&outbox->open);
+    outbox->is_overflowed = false;
+    drop_all(outbox, ERR_CONFLICT, "the state was read again from the database");
 }
 
 bool outbox_is_busy(const struct outbox *outbox)
