@@ -5,7 +5,9 @@
 #include "controller/sys/log.h"
 #include "tests/harness/test.h"
 
+#include <assert.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,13 @@ pid_t temp_postgres_pid(const struct temp_postgres *temp)
     pid_t pid = cluster_postmaster(&cluster);
     cluster_done(&cluster);
     return pid;
+}
+
+void temp_postgres_kill(const struct temp_postgres *temp, int signal_number)
+{
+    pid_t pid = temp_postgres_pid(temp);
+    assert(pid > 0);
+    kill(pid, signal_number);
 }
 
 /* ---- one statement ---- */

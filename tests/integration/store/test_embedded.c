@@ -60,7 +60,7 @@ TEST(it_is_started_again_after_a_crash)
 {
     AUTO_FREE char *made = temp_sql(&temp, "CREATE TABLE kept AS SELECT 42 AS n");
     CU_ASSERT_STRING_EQUAL(made, "");
-    kill(temp_postgres_pid(&temp), SIGKILL);
+    temp_postgres_kill(&temp, SIGKILL);
     CU_ASSERT_TRUE(run_until(temp.loop, is_not_ready, &temp, 10));
     CU_ASSERT_TRUE(run_until(temp.loop, is_ready_again, &temp, 30));
     CU_ASSERT_EQUAL(embedded_restarts(temp.embedded), 1);
