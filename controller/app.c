@@ -41,6 +41,14 @@ static int64_t tick_ns(void)
     return (ms < TICK_MS_LEAST ? TICK_MS_LEAST : ms) * NS_PER_MS;
 }
 
+static void tell_systemd(const struct app *app)
+{
+    AUTO_TEXT line = {0};
+    text_addf(&line, "%d jobs, %lld incidents open", (int)jobs_count(pipeline_jobs(app->pipeline)),
+              (long long)remediation_status(pipeline_core(app->pipeline)).open_count);
+    notify_status(line.bytes);
+}
+
 /* What need not be done every tick of a fast clock: once a real second. */
 static void flush_and_greet(struct app *app)
 {
@@ -51,6 +59,7 @@ static void flush_and_greet(struct app *app)
     if (app->recorder != NULL)
         recorder_flush(app->recorder);
     notify_watchdog();
+    tell_systemd(app);
     if (!app->is_greeted && app_store_is_up(app)) {
         app->is_greeted = true;
         health_started(app->health);
@@ -94,7 +103,12 @@ static void on_hangup(void *context, int signal_number)
         log_event(LOG_ERROR, "config_refused", kv_str("reason", error.message),
                   kv_str("findings", findings.length > 0 ? findings.bytes : ""),
                   kv_str("then", "the last good one stays"));
+        metrics_add(app->metrics, METRIC_RELOADS, "kept_old", 1);
     } else {
+        metrics_add(app->metrics, METRIC_RELOADS, "taken", 1);
+        if (http_server_reload_tls(app->api_server, &error) != OK)
+            log_event(LOG_ERROR, "tls_refused", kv_str("reason", error.message),
+                      kv_str("then", "the last good certificate stays"));
         if (config_needs_restart(app->config, config, &restart))
             log_event(LOG_WARN, "config_needs_restart", kv_str("options", restart.bytes));
         config_take_reloadable(app->config, config);

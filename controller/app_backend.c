@@ -58,7 +58,7 @@ static enum status backend_put_job(void *self, const char *name, struct view doc
     TRY(job_file_parse(document, &job, reterr));
     if (strcmp(job->name, name) != 0)
         return error_set(reterr, ERR_INVALID, "the path names job '%s', the document '%s'", name, job->name);
-    if (identity->job[0] != '\0' && strcmp(identity->job, name) != 0)
+    if (!auth_allows(identity, PERMISSION_INGEST, name))
         return error_set(reterr, ERR_DENIED, "'%s' may only speak for job '%s'", identity->name, identity->job);
     return pipeline_put_job(app->pipeline, job, clock_now_ns(), ret_created, reterr);
 }

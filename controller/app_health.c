@@ -2,7 +2,8 @@
 #include "controller/app_state.h"
 #include "controller/sys/clock.h"
 
-#include <string.h>
+#include <stdio.h>
+#include <unistd.h>
 
 /* A check that either holds or is as bad as `else_state`, for `reason`. */
 static void check(struct app *app, const char *name, bool holds, enum health_state else_state, const char *reason)
@@ -106,6 +107,16 @@ static void set_incident_metrics(struct app *app)
         metrics_set(app->metrics, METRIC_MODE, mode_name((enum mode)mode), mode == (int)app->config->mode ? 1 : 0);
 }
 
+static void set_resident(struct app *app)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long pages = 0;
+    if (file != NULL && fscanf(file, "%*s %ld", &pages) == 1)
+        metrics_set(app->metrics, METRIC_RESIDENT, NULL, (double)pages * (double)sysconf(_SC_PAGESIZE));
+    if (file != NULL)
+        fclose(file);
+}
+
 void app_refresh_health(void *context)
 {
     struct app *app = context;
@@ -116,6 +127,7 @@ void app_refresh_health(void *context)
     set_http_metrics(app);
     set_pipeline_metrics(app);
     set_incident_metrics(app);
+    set_resident(app);
     metrics_set(app->metrics, METRIC_BUILD_INFO, BROOM_VERSION, 1);
     metrics_set(app->metrics, METRIC_START_TIME, NULL, (double)app->started_ns / 1e9);
     metrics_set(app->metrics, METRIC_CPU, NULL, (double)clock_cpu_ns() / 1e9);

@@ -13,13 +13,38 @@ static const int64_t NS_PER_DAY = INT64_C(86400) * 1000000000;
 
 /* ---- ports of the pipeline ---- */
 
+/* A batch whose commit is timed. */
+struct timed_submit {
+    struct app *app;
+    int64_t began_ns;
+    pipeline_durable_fn *done;
+    void *context;
+};
+
+static void on_committed(void *context, enum status status, const char *reason)
+{
+    struct timed_submit timed = *(struct timed_submit *)context;
+    xfree(context);
+    if (status == OK)
+        metrics_observe(timed.app->metrics, METRIC_DATABASE_SECONDS,
+                        (double)(clock_read().monotonic_ns - timed.began_ns) / 1e9);
+    timed.done(timed.context, status, reason);
+}
+
 static void port_submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
 {
     struct app *app = self;
-    if (app->store == NULL)
+    if (app->store == NULL) {
         done(context, ERR_UNREACHABLE, "the database is not up yet");
-    else
-        store_submit(app->store, records, spoolable ? STORE_MAY_SPOOL : 0, done, context);
+        return;
+    }
+    if (spoolable) {
+        store_submit(app->store, records, STORE_MAY_SPOOL, done, context);
+        return;
+    }
+    struct timed_submit *timed = xmalloc(sizeof *timed);
+    *timed = (struct timed_submit){app, clock_read().monotonic_ns, done, context};
+    store_submit(app->store, records, 0, on_committed, timed);
 }
 
 static void port_diverged(void *self, const char *reason)
@@ -43,13 +68,24 @@ static void port_notify(void *self, const char *incident_ref, const char *params
               kv_str("reason", json_get_string(params, "text", "")));
 }
 
-/* What happens to incidents is in the log too, in the words of their timelines. */
+static bool has_type(const char *record, const char *start)
+{
+    return strncmp(record, start, strlen(start)) == 0;
+}
+
+/* What happens to incidents is in the log too, in the words of their timelines; rules are counted. */
 static void port_on_record(void *self, const char *text)
 {
-    (void)self;
+    struct app *app = self;
     AUTO(json_free) struct json *record = NULL;
-    if (strncmp(text, "{\"type\":\"timeline\"", 18) != 0 || json_parse(view_of(text), &record, NULL) != OK)
+    bool is_decision = has_type(text, "{\"type\":\"decision\"");
+    if ((!is_decision && !has_type(text, "{\"type\":\"timeline\"")) ||
+        json_parse(view_of(text), &record, NULL) != OK)
         return;
+    if (is_decision) {
+        metrics_add(app->metrics, METRIC_TRANSITIONS, json_get_string(record, "fsm_rule", "other"), 1);
+        return;
+    }
     log_event(LOG_INFO, "incident_changed", kv_str("incident", json_get_string(record, "incident", "?")),
               kv_str("kind", json_get_string(record, "kind", "?")),
               kv_str("actor", json_get_string(record, "actor", "?")),

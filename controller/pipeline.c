@@ -380,8 +380,11 @@ enum status pipeline_command(struct pipeline *pipeline, const struct remediation
     if (!pipeline->guards.store_up && command->verb != COMMAND_PAUSE)
         return error_set(reterr, ERR_UNREACHABLE, "the database is away: nothing was done; try again");
     TRY(remediation_command(pipeline->core, command, now_ns, reterr));
-    outbox_add_waiter(pipeline->outbox, done, context);
+    if (pipeline->guards.store_up)
+        outbox_add_waiter(pipeline->outbox, done, context);
     drain(pipeline);
+    if (!pipeline->guards.store_up)
+        done(context, OK, "paused; recorded when the database is back");
     return OK;
 }
 

@@ -68,7 +68,8 @@ struct pipeline_written pipeline_write(struct pipeline *pipeline, const struct p
 MUST_CHECK enum status pipeline_put_job(struct pipeline *pipeline, const struct job *document,
                                         int64_t now_ns, bool *ret_created, struct error *reterr);
 
-/* A person's command; done is called when its records are durable (not at all when this fails). */
+/* A person's command; done is called when its records are durable (not at all when this fails). Without the store only
+ * a pause is taken: done is called at once. */
 MUST_CHECK enum status pipeline_command(struct pipeline *pipeline, const struct remediation_command *command,
                                         int64_t now_ns, pipeline_durable_fn *done, void *context,
                                         struct error *reterr);
