@@ -1,5 +1,5 @@
-/* Causes follow from which of compute, SM activity, memory and waiting moved together; the gain from how
- * much earlier the last rank would arrive without the suspects.
+/* Causes follow from which of compute, SM activity, memory and waiting moved together; the gain
+ * from how much earlier the last rank would arrive without the suspects.
  */
 #include "detectors/cause.h"
 
@@ -8,11 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* A GPU that needs a part more time for the same work keeps its SMs busy while its peers wait: their
- * activity rises by about half of that part. At least so much of it must show, within bounds: activity
- * differs by about one per cent between neighbours and days, and a third more is plain in any case. */
+/* A GPU that needs a part more time for the same work keeps its SMs busy while its peers wait:
+ * their activity rises by about half of that part. At least so much of it must show, within bounds:
+ * activity differs by about one per cent between neighbours and days, and a third more is plain in
+ * any case. */
 static const double SM_PART = 0.3, SM_LEAST = 0.012, SM_PLAIN = 0.1;
-/* A rank stands out of its tensor group when its SMs are this much busier than the next busy one's. */
+/* A rank stands out of its tensor group when its SMs are this much busier than the next busy one's.
+ */
 static const double SM_STANDS_OUT = 0.03;
 /* Memory used from which the allocator has to search and to retry. */
 static const double MEMORY_FULL = 0.93;
@@ -42,9 +44,10 @@ static double most_of(const float *values, const uint8_t *ranks, int32_t count)
     return most;
 }
 
-/* Mean over the domain's ranks; of a tray whose members move together the busiest one's, since one slow
- * GPU makes all of them slow while only its own SMs are busier. */
-static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, bool has_past, bool busiest)
+/* Mean over the domain's ranks; of a tray whose members move together the busiest one's, since one
+ * slow GPU makes all of them slow while only its own SMs are busier. */
+static double sm_shift_of(const struct gauges *gauges, const uint8_t *ranks, bool has_past,
+                          bool busiest)
 {
     double sum = 0, most = (double)-INFINITY;
     int n = 0;
@@ -77,7 +80,8 @@ static uint8_t *mark_lanes(const struct engine *engine, const uint8_t *ranks)
 
 /* Mean over rows of how much later the suspects' lanes arrive than the last of all others; below 0
  * counts as 0, since then others set the pace. As part of the work. */
-static double mean_lead(const struct engine *engine, const uint8_t *marks, int rows, double *ret_late)
+static double mean_lead(const struct engine *engine, const uint8_t *marks, int rows,
+                        double *ret_late)
 {
     const struct bank *late = &engine->banks[BANK_LATE];
     double lead = 0, total = 0;
@@ -130,7 +134,8 @@ static void find_gain(const struct engine *engine, const uint8_t *ranks, struct 
 
 static bool is_sm_busier(const struct slow_facts *facts)
 {
-    /* The whole job waits for a slow stage, and with it the stage's own pipeline: little of it shows. */
+    /* The whole job waits for a slow stage, and with it the stage's own pipeline: little of it
+     * shows. */
     if (facts->whole_stage)
         return facts->sm_shift > SM_LEAST;
     return facts->sm_shift > fmin(fmax(SM_PART * facts->level, SM_LEAST), SM_PLAIN);
@@ -146,8 +151,8 @@ static enum cause cause_of_compute(const struct engine *engine, const struct dom
         return CAUSE_UNKNOWN;
     if (is_sm_busier(facts))
         return CAUSE_GPU;
-    /* Inclusive compute holds the waits inside tensor groups: a whole rack whose SMs do no more than
-     * before is slow on its links. */
+    /* Inclusive compute holds the waits inside tensor groups: a whole rack whose SMs do no more
+     * than before is slow on its links. */
     if (wide && engine->job->compute != COMPUTE_KERNEL && facts->sm_shift > -3 * SM_LEAST)
         return CAUSE_NVLINK;
     return CAUSE_HOST;
@@ -170,8 +175,8 @@ static enum cause cause_outside_compute(const struct engine *engine, const struc
     return isfinite(facts->sm_shift) ? CAUSE_HOST : CAUSE_UNKNOWN;
 }
 
-/* The stage that the domain is most of; JOB_NONE when it is most of none. Of such a domain the stage's
- * reference says nothing, since it moved along. */
+/* The stage that the domain is most of; JOB_NONE when it is most of none. Of such a domain the
+ * stage's reference says nothing, since it moved along. */
 static int32_t stage_moved_along(const struct engine *engine, const uint8_t *ranks)
 {
     for (int32_t s = 0; s < engine->model.stages; s++) {
@@ -191,9 +196,10 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
     int32_t count = engine->job->world_size;
 
     facts->sm = mean_of(gauges->sm_fast, ranks, count);
-    facts->sm_shift = sm_shift_of(gauges, ranks, !facts->from_start,
-                                  domain->scope != SCOPE_RACK &&
-                                      (engine->job->compute != COMPUTE_KERNEL || !engine->model.has_compute));
+    facts->sm_shift = sm_shift_of(
+        gauges, ranks, !facts->from_start,
+        domain->scope != SCOPE_RACK &&
+            (engine->job->compute != COMPUTE_KERNEL || !engine->model.has_compute));
     int32_t stage = stage_moved_along(engine, ranks);
     facts->whole_stage = stage != JOB_NONE;
     if (facts->whole_stage)
@@ -285,8 +291,8 @@ static double mean_lateness(const struct bank *late, int32_t group, int rows)
     return n > 0 ? sum / n : (double)NAN;
 }
 
-/* How much more lateness one stage gained than another since the onset, over the late replicas, with
- * the standard error of that mean. Before the onset their difference was their usual one. */
+/* How much more lateness one stage gained than another since the onset, over the late replicas,
+ * with the standard error of that mean. Before the onset their difference was their usual one. */
 struct stage_gap {
     double mean, error;
     int replicas;
@@ -315,15 +321,16 @@ static struct stage_gap gap_between(const struct engine *engine, const uint8_t *
     if (gap.replicas < 3 || engine->late_rows < rows + 8)
         return gap;
     gap.mean = sum / gap.replicas;
-    gap.error = sqrt(fmax(squares / gap.replicas - gap.mean * gap.mean, 1e-10) / (gap.replicas - 1));
+    gap.error = sqrt(fmax(squares / gap.replicas - gap.mean * gap.mean, 1e-10) /
+                     (gap.replicas - 1));
     return gap;
 }
 
-/* In a 1F1B pipeline a slow stage delays itself and all stages before it by the whole, the stages after
- * it by one micro-batch less. So of stages that all look late the guilty one is the last that is late in
- * full. Two stages are told apart when their gap is significant; when there is none, although one
- * micro-batch in 48 would have been seen, it is the later stage. Returns 1: `stage` is guilty, -1: `later`
- * is, 0: cannot be told. */
+/* In a 1F1B pipeline a slow stage delays itself and all stages before it by the whole, the stages
+ * after it by one micro-batch less. So of stages that all look late the guilty one is the last that
+ * is late in full. Two stages are told apart when their gap is significant; when there is none,
+ * although one micro-batch in 48 would have been seen, it is the later stage. Returns 1: `stage` is
+ * guilty, -1: `later` is, 0: cannot be told. */
 static int compare_stages(const struct engine *engine, const uint8_t *late_replicas, int32_t stage,
                           int32_t later, double level, int rows)
 {
@@ -338,8 +345,8 @@ static int compare_stages(const struct engine *engine, const uint8_t *late_repli
     return 0;
 }
 
-/* Of two racks that look late together: the one whose SMs are busier computes for longer, the other waits.
- * 1: `rack`, -1: `other`, 0: nothing to see. */
+/* Of two racks that look late together: the one whose SMs are busier computes for longer, the other
+ * waits. 1: `rack`, -1: `other`, 0: nothing to see. */
 static int compare_activity(const struct engine *engine, int32_t rack, int32_t other)
 {
     double shift[2] = {0, 0};
@@ -364,8 +371,8 @@ static int compare_activity(const struct engine *engine, int32_t rack, int32_t o
 
 /* Of racks that are suspect as a whole, the one that the others only wait for; count 0 when nothing
  * tells. */
-static int split_racks(const struct engine *engine, const uint8_t *late_replicas, double level, int rows,
-                       struct domain *domains, int count)
+static int split_racks(const struct engine *engine, const uint8_t *late_replicas, double level,
+                       int rows, struct domain *domains, int count)
 {
     int best = 0;
 
@@ -404,8 +411,8 @@ static uint8_t *late_replicas_of(const struct engine *engine, const uint8_t *sus
 }
 
 /* Drops racks that touch too few of the late replicas: they cannot be why the others are late. */
-static int drop_partial_racks(const struct engine *engine, const uint8_t *late, struct domain *domains,
-                              int count)
+static int drop_partial_racks(const struct engine *engine, const uint8_t *late,
+                              struct domain *domains, int count)
 {
     AUTO_FREE uint8_t *touched = xcalloc((size_t)engine->model.replicas + 1, 1);
     int kept = 0;
@@ -415,7 +422,8 @@ static int drop_partial_racks(const struct engine *engine, const uint8_t *late, 
 
         memset(touched, 0, (size_t)engine->model.replicas + 1);
         for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, rack); m++)
-            touched[grid_of(engine->grid, CUT_REPLICA, grid_members(engine->grid, CUT_RACK, rack)[m])] = 1;
+            touched[grid_of(engine->grid, CUT_REPLICA,
+                            grid_members(engine->grid, CUT_RACK, rack)[m])] = 1;
         for (int32_t d = 0; d < engine->model.replicas; d++) {
             all += late[d];
             both += late[d] && touched[d];
@@ -426,30 +434,32 @@ static int drop_partial_racks(const struct engine *engine, const uint8_t *late, 
     return kept;
 }
 
-/* Late lanes that have ranks in the rack. A rack is accused by several lanes, never by one that happens
- * to fill it. */
+/* Late lanes that have ranks in the rack. A rack is accused by several lanes, never by one that
+ * happens to fill it. */
 static int32_t lanes_in_rack(const struct engine *engine, int32_t rack)
 {
     AUTO_FREE uint8_t *seen = xcalloc((size_t)engine->model.lanes + 1, 1);
     int32_t lanes = 0;
 
     for (int32_t m = 0; m < grid_size(engine->grid, CUT_RACK, rack); m++) {
-        int32_t lane = grid_of(engine->grid, CUT_LANE, grid_members(engine->grid, CUT_RACK, rack)[m]);
+        int32_t lane = grid_of(engine->grid, CUT_LANE,
+                               grid_members(engine->grid, CUT_RACK, rack)[m]);
         lanes += seen[lane] == 0;
         seen[lane] = 1;
     }
     return lanes;
 }
 
-/* The tray of all ranks in the lane whose data time grew by a large part of the lateness; JOB_NONE when
- * there is none or more than one. */
-static int32_t tray_waiting_for_data(const struct engine *engine, const int32_t *members, int32_t size,
-                                     double level)
+/* The tray of all ranks in the lane whose data time grew by a large part of the lateness; JOB_NONE
+ * when there is none or more than one. */
+static int32_t tray_waiting_for_data(const struct engine *engine, const int32_t *members,
+                                     int32_t size, double level)
 {
     int32_t tray = JOB_NONE;
 
     for (int32_t i = 0; i < size; i++) {
-        double grown = (double)(engine->gauges.data_fast[members[i]] - engine->gauges.data_base[members[i]]);
+        double grown = (double)(engine->gauges.data_fast[members[i]] -
+                                engine->gauges.data_base[members[i]]);
         int32_t of = grid_of(engine->grid, CUT_TRAY, members[i]);
         if (!(grown > level * engine->model.busy_ms / 2))
             continue;
@@ -473,9 +483,11 @@ static struct domain domain_of_lane(const struct engine *engine, int32_t lane, d
 
     if (rank != JOB_NONE)
         return (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
-    if (grid_size(grid, CUT_LANE, lane) > grid_size(grid, CUT_REPLICA, grid_of(grid, CUT_REPLICA, members[0])))
+    if (grid_size(grid, CUT_LANE, lane) >
+        grid_size(grid, CUT_REPLICA, grid_of(grid, CUT_REPLICA, members[0])))
         return (struct domain){.scope = SCOPE_GROUP, .index = lane, .cut = CUT_LANE};
-    return (struct domain){.scope = SCOPE_REPLICA, .index = grid_of(grid, CUT_REPLICA, members[0]),
+    return (struct domain){.scope = SCOPE_REPLICA,
+                           .index = grid_of(grid, CUT_REPLICA, members[0]),
                            .cut = CUT_REPLICA};
 }
 
@@ -490,7 +502,8 @@ int cause_split_lanes(const struct engine *engine, double level, int rows, uint8
     memcpy(kept, suspects, (size_t)grid->ranks);
     count = domains_solve(grid, suspects, domains);
     for (int i = 0; i < count; i++)
-        if (domains[i].scope == SCOPE_RACK && lanes_in_rack(engine, domains[i].index) >= RACK_LANES_LEAST)
+        if (domains[i].scope == SCOPE_RACK &&
+            lanes_in_rack(engine, domains[i].index) >= RACK_LANES_LEAST)
             domains[racks++] = domains[i];
     if (engine->model.stages > 1 && racks > 0) {
         racks = drop_partial_racks(engine, late, domains, racks);

@@ -8,17 +8,17 @@
 #include "detectors/engine_state.h"
 
 struct slow_facts {
-    double level;              /* shift as part of the work */
-    double lower;              /* its lower bound, about 98 % */
-    int rows;                  /* since the onset, at most CHART_RING */
+    double level; /* shift as part of the work */
+    double lower; /* its lower bound, about 98 % */
+    int rows;     /* since the onset, at most CHART_RING */
     int units;
     int64_t since_step;
-    bool from_start;           /* slow since the attempt began: its past is no peer */
-    bool whole_stage;          /* the domain is all there is of a stage */
+    bool from_start;  /* slow since the attempt began: its past is no peer */
+    bool whole_stage; /* the domain is all there is of a stage */
     enum cause cause;
     double gain;
-    double lateness_ms;        /* how much later than the others it reaches the all-reduce */
-    double sm, sm_shift, mem;  /* means over the domain's ranks; NAN unknown */
+    double lateness_ms;       /* how much later than the others it reaches the all-reduce */
+    double sm, sm_shift, mem; /* means over the domain's ranks; NAN unknown */
 };
 
 /* Fills cause, gain, lateness_ms, sm, sm_shift and mem. ranks flags the domain's ranks. */
@@ -31,8 +31,8 @@ double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows);
 /* A tray or group whose members move together: narrows it to the one rank whose SMs stand out. */
 bool cause_narrow(const struct engine *engine, struct domain *domain);
 
-/* Replicas that are late as a whole, with several stages: which rack or rank of them it is. Returns the
- * number of domains; 0 when more rows are needed to tell. level and rows are the alarm's. */
+/* Replicas that are late as a whole, with several stages: which rack or rank of them it is. Returns
+ * the number of domains; 0 when more rows are needed to tell. level and rows are the alarm's. */
 int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
                       struct domain *domains);
 

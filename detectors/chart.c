@@ -1,4 +1,5 @@
-/* Running sums over rings; windows are tested a quarter window apart, which bounds the work a step. */
+/* Running sums over rings; windows are tested a quarter window apart, which bounds the work a step.
+ */
 #include "detectors/chart.h"
 
 #include "controller/base/mem.h"
@@ -18,7 +19,8 @@ static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
 static const double NOISE_RISE = 1.5;
 enum { UPPER_LEAST = 16 };
 static const double UPPER_GROWTH = 1.3;
-/* Lower than this many sigmas is a unit's peer that is slow, where units are held against one another. */
+/* Lower than this many sigmas is a unit's peer that is slow, where units are held against one
+ * another. */
 static const double LOW_SIGMAS = 6;
 /* Whatever was measured, some spikes are expected (garbage collection): the null rate. */
 static const double SPIKE_RATE_LEAST = 0.01, SPIKE_NULL_FACTOR = 1.5, SPIKE_ALTERNATIVE = 0.2;
@@ -146,8 +148,9 @@ static double jump_share(const struct bank *bank, const float *residuals)
     return all > 0 ? (double)jumps / all : 0;
 }
 
-/* Noise from how units change, which no lasting difference between them enters: with lag-1 correlation
- * rho the change over one row has variance 2 sigma^2 (1 - rho), over two rows 2 sigma^2 (1 - rho^2). */
+/* Noise from how units change, which no lasting difference between them enters: with lag-1
+ * correlation rho the change over one row has variance 2 sigma^2 (1 - rho), over two rows 2 sigma^2
+ * (1 - rho^2). */
 static void learn_noise(struct bank *bank, const float *residuals)
 {
     double weight = bank->pushed < 20 ? 1.0 / (double)(bank->pushed + 1) : 0.05;
@@ -159,7 +162,8 @@ static void learn_noise(struct bank *bank, const float *residuals)
     if (n < 2)
         return;
     bank->spike_rate += 0.02 * (jump_share(bank, residuals) - bank->spike_rate);
-    /* When half of the units jump at once that is no noise: a row may raise the estimate by little. */
+    /* When half of the units jump at once that is no noise: a row may raise the estimate by little.
+     */
     if (bank->pushed >= 20) {
         one = fmin(one, NOISE_RISE * sqrt(bank->near_step));
         two = fmin(two, NOISE_RISE * sqrt(bank->near_two));
@@ -242,9 +246,9 @@ static void count_spike(struct bank *bank, int32_t unit, double residual)
     bank->spikes[unit] = (float)fmax(0, (double)bank->spikes[unit] + gain);
 }
 
-/* The centre that units are held against. When more than half of them move up at once the middle moves
- * with them: then what it was before stands for the healthy ones. noise is what a window's mean moves by
- * itself. */
+/* The centre that units are held against. When more than half of them move up at once the middle
+ * moves with them: then what it was before stands for the healthy ones. noise is what a window's
+ * mean moves by itself. */
 static double held_centre(struct bank *bank, int w, double centre, double noise)
 {
     double *usual = &bank->usual_centre[w];
@@ -258,8 +262,8 @@ static double held_centre(struct bank *bank, int w, double centre, double noise)
     return centre - *usual < 4 * noise + SPREAD_FLOOR ? centre : *usual;
 }
 
-/* Healthy units may differ more upwards than downwards (experts that are busy for a while). What is usual
- * is learned slowly, so that a fault does not hide itself. */
+/* Healthy units may differ more upwards than downwards (experts that are busy for a while). What is
+ * usual is learned slowly, so that a fault does not hide itself. */
 static double usual_upper(struct bank *bank, int w, double upper)
 {
     double *usual = &bank->usual_upper[w];
@@ -283,7 +287,8 @@ static void test_window(struct bank *bank, int w)
         memset(bank->z[w], 0, (size_t)bank->units * sizeof(float));
         return;
     }
-    double upper = usual_upper(bank, w, n >= UPPER_LEAST ? robust_upper_spread(bank->scratch, n) : 0);
+    double upper = usual_upper(bank, w,
+                               n >= UPPER_LEAST ? robust_upper_spread(bank->scratch, n) : 0);
     struct robust_spread over = robust_healthy_spread(bank->scratch, n);
     double expected = bank->sigma * sqrt((1 + bank->rho) / (1 - bank->rho) / WINDOW_ROWS[w]);
     double spread = fmax(fmax(over.spread, upper), fmax(expected, SPREAD_FLOOR));

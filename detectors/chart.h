@@ -1,12 +1,13 @@
-/* A bank of sequential charts over units of one kind (ranks, tensor groups): for every unit the last
- * CHART_RING residuals, and two tests against all other units of the bank.
+/* A bank of sequential charts over units of one kind (ranks, tensor groups): for every unit the
+ * last CHART_RING residuals, and two tests against all other units of the bank.
  *
- * Level: the mean of the last w residuals, w in 4..64, against centre and spread of the same mean over
- * all units. Since the spread is taken from means, correlation in time and lasting differences between
- * units are in it: nobody needs to know the noise. Residuals are clipped first, so one spike is no shift.
+ * Level: the mean of the last w residuals, w in 4..64, against centre and spread of the same mean
+ * over all units. Since the spread is taken from means, correlation in time and lasting differences
+ * between units are in it: nobody needs to know the noise. Residuals are clipped first, so one
+ * spike is no shift.
  *
- * Rate: a Bernoulli CUSUM of residuals that are far out (stalls). In nats: it alarms when the evidence
- * for "many times the usual rate" outweighs the budget.
+ * Rate: a Bernoulli CUSUM of residuals that are far out (stalls). In nats: it alarms when the
+ * evidence for "many times the usual rate" outweighs the budget.
  */
 #ifndef BROOM_DETECTORS_CHART_H
 #define BROOM_DETECTORS_CHART_H
@@ -18,33 +19,35 @@ enum { CHART_RING = 64, CHART_WINDOWS = 5 };
 
 struct bank {
     int32_t units;
-    float *ring;               /* CHART_RING rows of units, NAN where nothing was sent */
-    float *clipped;            /* the same, clipped: what the sums are made of */
-    int64_t *steps;            /* CHART_RING step numbers, shared by all units */
-    int64_t pushed;            /* rows so far */
-    float *sum[CHART_WINDOWS]; /* by unit: of the clipped values in the window */
+    float *ring;                  /* CHART_RING rows of units, NAN where nothing was sent */
+    float *clipped;               /* the same, clipped: what the sums are made of */
+    int64_t *steps;               /* CHART_RING step numbers, shared by all units */
+    int64_t pushed;               /* rows so far */
+    float *sum[CHART_WINDOWS];    /* by unit: of the clipped values in the window */
     uint8_t *have[CHART_WINDOWS]; /* by unit: values in the window */
-    float *z[CHART_WINDOWS];   /* by unit: score when the window was last tested */
-    float *spikes;             /* by unit: rate CUSUM, nats */
+    float *z[CHART_WINDOWS];      /* by unit: score when the window was last tested */
+    float *spikes;                /* by unit: rate CUSUM, nats */
     double centre[CHART_WINDOWS];
-    double usual_centre[CHART_WINDOWS]; /* what the centre was before most units moved; NAN unknown */
-    double usual_upper[CHART_WINDOWS];  /* spread of the upper side as it usually is: busy experts */
+    double
+        usual_centre[CHART_WINDOWS]; /* what the centre was before most units moved; NAN unknown */
+    double usual_upper[CHART_WINDOWS]; /* spread of the upper side as it usually is: busy experts */
     double spread[CHART_WINDOWS];
-    double clip;               /* residuals are held inside +-clip */
-    double near_step, near_two; /* squared spread of a unit's change over one and over two rows, smoothed */
-    double sigma;              /* spread of one residual around its unit's level, from these two */
-    double rho;                /* its lag-1 correlation, from these two */
-    double spike_rate;         /* share of residuals beyond spike_over, smoothed */
-    double spike_over;         /* what counts as far out */
-    bool drops_low;            /* residuals far below are of units whose peer is slow: not taken */
+    double clip; /* residuals are held inside +-clip */
+    double near_step,
+        near_two;      /* squared spread of a unit's change over one and over two rows, smoothed */
+    double sigma;      /* spread of one residual around its unit's level, from these two */
+    double rho;        /* its lag-1 correlation, from these two */
+    double spike_rate; /* share of residuals beyond spike_over, smoothed */
+    double spike_over; /* what counts as far out */
+    bool drops_low;    /* residuals far below are of units whose peer is slow: not taken */
     float *scratch, *arriving; /* units long */
 };
 
-int chart_window(int index);   /* 4, 8, 16, 32, 64 */
+int chart_window(int index); /* 4, 8, 16, 32, 64 */
 
 void bank_init(struct bank *bank, int32_t units);
 void bank_done(struct bank *bank);
-void bank_clear(struct bank *bank);                   /* forgets all residuals, keeps sigma and rates */
+void bank_clear(struct bank *bank); /* forgets all residuals, keeps sigma and rates */
 void bank_clear_unit(struct bank *bank, int32_t unit);
 
 /* One row: residuals by unit as a fraction of the work (0.1: 10 % slower), NAN when missing. */
@@ -54,19 +57,20 @@ void bank_store(struct bank *bank, int64_t step, const float *residuals);
 
 /* What a unit looks like now. */
 struct chart_view {
-    double z;                  /* largest score over windows */
-    int window;                /* index of that window */
-    double level;              /* its mean less the centre */
-    double spikes;             /* nats */
+    double z;      /* largest score over windows */
+    int window;    /* index of that window */
+    double level;  /* its mean less the centre */
+    double spikes; /* nats */
 };
 struct chart_view bank_view(const struct bank *bank, int32_t unit);
 
-/* Mean of the last `rows` unclipped residuals (at most CHART_RING) less the centre; NAN when none. */
+/* Mean of the last `rows` unclipped residuals (at most CHART_RING) less the centre; NAN when none.
+ */
 double bank_mean(const struct bank *bank, int32_t unit, int rows);
 /* Share of the last `rows` residuals that are above `over`; 0 when none. */
 double bank_share_above(const struct bank *bank, int32_t unit, int rows, double over);
-/* Rows since the estimated onset of a shift of this size: where the sum of (residual - level / 2) began
- * its largest rise; 1..CHART_RING. */
+/* Rows since the estimated onset of a shift of this size: where the sum of (residual - level / 2)
+ * began its largest rise; 1..CHART_RING. */
 int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level);
 /* The residual `back` rows ago (0: newest), NAN when missing. */
 double bank_value(const struct bank *bank, int32_t unit, int back);

@@ -1,5 +1,6 @@
-/* Widest first: a domain is named when at least three quarters of its ranks are suspect and it is more
- * than one of the next narrower kind; what it explains is taken away before narrower ones are tried. */
+/* Widest first: a domain is named when at least three quarters of its ranks are suspect and it is
+ * more than one of the next narrower kind; what it explains is taken away before narrower ones are
+ * tried. */
 #include "detectors/domains.h"
 
 bool domain_holds(const struct grid *grid, const struct domain *domain, int32_t rank)
@@ -19,9 +20,10 @@ static int32_t count_suspects(const struct grid *grid, enum cut cut, int32_t uni
     return n;
 }
 
-/* Distinct trays among the suspects of a unit. Members of one tray need not be neighbours in the list,
- * so each tray is counted at its first suspect. */
-static int32_t count_trays(const struct grid *grid, enum cut cut, int32_t unit, const uint8_t *suspects)
+/* Distinct trays among the suspects of a unit. Members of one tray need not be neighbours in the
+ * list, so each tray is counted at its first suspect. */
+static int32_t count_trays(const struct grid *grid, enum cut cut, int32_t unit,
+                           const uint8_t *suspects)
 {
     int32_t trays = 0;
 
@@ -54,8 +56,10 @@ static int add(struct domain *domains, int count, enum scope scope, int32_t inde
     return count;
 }
 
-/* True when all suspects of the unit move with one tensor group: then nothing says that it is the unit. */
-static bool is_one_group(const struct grid *grid, enum cut cut, int32_t unit, const uint8_t *suspects)
+/* True when all suspects of the unit move with one tensor group: then nothing says that it is the
+ * unit. */
+static bool is_one_group(const struct grid *grid, enum cut cut, int32_t unit,
+                         const uint8_t *suspects)
 {
     int32_t group = JOB_NONE;
 
@@ -72,7 +76,8 @@ static bool is_one_group(const struct grid *grid, enum cut cut, int32_t unit, co
     return true;
 }
 
-/* All units of one cut that are suspect nearly as a whole and reach over at least min_trays trays. */
+/* All units of one cut that are suspect nearly as a whole and reach over at least min_trays trays.
+ */
 static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, int32_t min_trays,
                      uint8_t *suspects, struct domain *domains, int count)
 {
@@ -84,7 +89,8 @@ static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, in
             continue;
         if (min_trays > 1 && count_trays(grid, cut, u, suspects) < min_trays)
             continue;
-        if ((cut == CUT_TRAY && size < 2) || (cut == CUT_RACK && is_one_group(grid, cut, u, suspects)))
+        if ((cut == CUT_TRAY && size < 2) ||
+            (cut == CUT_RACK && is_one_group(grid, cut, u, suspects)))
             continue;
         count = add(domains, count, scope, u, cut);
         explain(grid, cut, u, suspects);
@@ -92,9 +98,10 @@ static int solve_cut(const struct grid *grid, enum cut cut, enum scope scope, in
     return count;
 }
 
-/* Ranks that only move with a tensor group which reaches into an explained rack wait for that rack. */
-static void explain_groups_of_racks(const struct grid *grid, uint8_t *suspects, const struct domain *domains,
-                                    int count)
+/* Ranks that only move with a tensor group which reaches into an explained rack wait for that rack.
+ */
+static void explain_groups_of_racks(const struct grid *grid, uint8_t *suspects,
+                                    const struct domain *domains, int count)
 {
     for (int i = 0; i < count; i++) {
         if (domains[i].scope != SCOPE_RACK)
@@ -111,8 +118,10 @@ static void explain_groups_of_racks(const struct grid *grid, uint8_t *suspects, 
     }
 }
 
-/* Tensor groups that move together and reach over several trays: nothing says which of the trays. */
-static int solve_wide_groups(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+/* Tensor groups that move together and reach over several trays: nothing says which of the trays.
+ */
+static int solve_wide_groups(const struct grid *grid, uint8_t *suspects, struct domain *domains,
+                             int count)
 {
     for (int32_t k = 0; k < grid->cut[CUT_TENSOR].count; k++) {
         int32_t first = grid_members(grid, CUT_TENSOR, k)[0];
@@ -126,7 +135,8 @@ static int solve_wide_groups(const struct grid *grid, uint8_t *suspects, struct 
 }
 
 /* Ranks that move with a tensor group inside one tray: the tray, since the group is part of it. */
-static int solve_together(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+static int solve_together(const struct grid *grid, uint8_t *suspects, struct domain *domains,
+                          int count)
 {
     for (int32_t r = 0; r < grid->ranks; r++) {
         int32_t tray = grid_of(grid, CUT_TRAY, r);
@@ -151,7 +161,8 @@ static bool spans_racks(const struct grid *grid, int32_t stage)
 }
 
 /* A whole stage that is more than one rack: its work changed, no hardware is that wide. */
-static int solve_stages(const struct grid *grid, uint8_t *suspects, struct domain *domains, int count)
+static int solve_stages(const struct grid *grid, uint8_t *suspects, struct domain *domains,
+                        int count)
 {
     for (int32_t s = 0; s < grid->cut[CUT_STAGE].count && grid->cut[CUT_STAGE].count > 1; s++) {
         int32_t size = grid_size(grid, CUT_STAGE, s);

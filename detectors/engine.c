@@ -13,10 +13,11 @@
 
 /* A time so far ahead of all others is believed when a rank of another tray brings it too. */
 static const int64_t AHEAD_NS = 12 * SECOND, GAP_NS = 60 * SECOND;
-/* A group whose lateness moved by more than this part of the work is no longer what it was. */
+/* A group whose lateness moved by more than this part of the work is not what it was. */
 static const double LATE_TOLERANCE = 0.015;
 enum { OUTLIVED_ROWS = 200 };
-/* A restart without a word: this part of the ranks reports steps from before the last closed one. */
+/* A restart without a word: this part of the ranks reports steps from before the last closed one.
+ */
 static const double BACK_SHARE = 0.25;
 
 struct engine_params engine_params_default(void)
@@ -28,8 +29,8 @@ struct engine_params engine_params_default(void)
                                   .enabled = true};
 }
 
-/* Chance that one test of one unit may be wrong. A GPU-month has 2.6e6 s / step time rows, each tested in
- * CHART_WINDOWS windows of about three banks. */
+/* Chance that one test of one unit may be wrong. A GPU-month has 2.6e6 s / step time rows, each
+ * tested in CHART_WINDOWS windows of about three banks. */
 static double chance_per_test(const struct engine *engine)
 {
     double step_s = pace_recent_ms(&engine->pace) / 1000;
@@ -171,8 +172,8 @@ static void restart(struct engine *engine, int64_t time_ns)
     engine->restart_pending = true;
 }
 
-/* Verdicts of an attempt that is over: a restarted job that steps is not hung; a slow one stays open as
- * long as its hardware is in the job, under whatever rank. */
+/* Verdicts of an attempt that is over: a restarted job that steps is not hung; a slow one stays
+ * open as long as its hardware is in the job, under whatever rank. */
 static void clear_old_verdicts(struct engine *engine)
 {
     engine->restart_pending = false;
@@ -245,8 +246,8 @@ static void fill_banks(struct engine *engine, int64_t step)
         return;
     bank_store(&engine->banks[BANK_LATE], step, model->late);
     for (int32_t k = 0; k < model->groups; k++)
-        gauges_follow(&engine->late_fast[k], &engine->late_base[k], model->late[k], engine->late_rows,
-                      LATE_TOLERANCE);
+        gauges_follow(&engine->late_fast[k], &engine->late_base[k], model->late[k],
+                      engine->late_rows, LATE_TOLERANCE);
     engine->late_rows++;
 }
 
@@ -271,7 +272,8 @@ static void close_row(struct engine *engine, const struct row *row)
         return;
     fill_banks(engine, row->step);
     fill_recent(engine, row);
-    gauges_row(&engine->gauges, engine->model.sm, row->values[STREAM_MEM], row->values[STREAM_DATA]);
+    gauges_row(&engine->gauges, engine->model.sm, row->values[STREAM_MEM],
+               row->values[STREAM_DATA]);
     if (engine->rows % 64 == 0 || engine->rows == WARM_UP_ROWS + LEARN_ROWS)
         set_thresholds(engine);
     slow_row(engine);
@@ -301,11 +303,12 @@ static bool have_two_clocks(const struct engine *engine, int64_t rank, int64_t o
 
     if (rank == other)
         return false;
-    return tray == JOB_NONE || tray != tray_of(engine, other) || engine->grid->cut[CUT_TRAY].count < 2;
+    return tray == JOB_NONE || tray != tray_of(engine, other) ||
+           engine->grid->cut[CUT_TRAY].count < 2;
 }
 
-/* Time passes. After a long gap in the data nobody has had the chance to speak yet, so silence counts anew;
- * and what the rank that was ahead alone had brought happened now. */
+/* Time passes. After a long gap in the data nobody has had the chance to speak yet, so silence
+ * counts anew; and what the rank that was ahead alone had brought happened now. */
 static void jump_time(struct engine *engine, int64_t time_ns)
 {
     struct liveness *live = &engine->live;
@@ -332,7 +335,8 @@ static void pass_time(struct engine *engine, const struct sample *sample)
     if (time_ns <= engine->now_ns)
         return;
     if (engine->now_ns > 0 && time_ns - engine->now_ns > AHEAD_NS) {
-        bool agrees = engine->ahead_ns > 0 && have_two_clocks(engine, sample->rank, engine->ahead_rank) &&
+        bool agrees = engine->ahead_ns > 0 &&
+                      have_two_clocks(engine, sample->rank, engine->ahead_rank) &&
                       llabs(time_ns - engine->ahead_ns) < AHEAD_NS;
         if (!agrees) {
             engine->ahead_ns = time_ns;
@@ -442,9 +446,14 @@ static void feed_mark(struct engine *engine, const struct sample *sample)
 /* Sizes from a hello that make one job: the grid is laid out anew while nothing was learned. */
 static bool take_sizes(struct engine *engine, const struct sample *sample)
 {
-    static const struct { enum field field; enum parallel_dimension dimension; } SIZES[] = {
-        {FIELD_TP, DIMENSION_TP}, {FIELD_CP, DIMENSION_CP}, {FIELD_EP, DIMENSION_EP},
-        {FIELD_DP, DIMENSION_DP}, {FIELD_PP, DIMENSION_PP}};
+    static const struct {
+        enum field field;
+        enum parallel_dimension dimension;
+    } SIZES[] = {{FIELD_TP, DIMENSION_TP},
+                 {FIELD_CP, DIMENSION_CP},
+                 {FIELD_EP, DIMENSION_EP},
+                 {FIELD_DP, DIMENSION_DP},
+                 {FIELD_PP, DIMENSION_PP}};
     struct job *job = engine->job;
     int32_t size[DIMENSION_COUNT];
     int64_t without_ep = 1;
@@ -452,14 +461,16 @@ static bool take_sizes(struct engine *engine, const struct sample *sample)
 
     memcpy(size, job->size, sizeof size);
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
-        double value = sample_has(sample, SIZES[i].field) ? sample->values[SIZES[i].field] : (double)NAN;
+        double value = sample_has(sample, SIZES[i].field) ? sample->values[SIZES[i].field]
+                                                          : (double)NAN;
         if (value >= 1 && value <= JOB_RANKS_MAX)
             size[SIZES[i].dimension] = (int32_t)value;
         changed = changed || size[SIZES[i].dimension] != job->size[SIZES[i].dimension];
     }
     for (int d = 0; d < DIMENSION_COUNT; d++)
         without_ep *= d == DIMENSION_EP ? 1 : size[d];
-    if (!changed || (without_ep != job->world_size && without_ep * size[DIMENSION_EP] != job->world_size))
+    if (!changed ||
+        (without_ep != job->world_size && without_ep * size[DIMENSION_EP] != job->world_size))
         return false;
     memcpy(job->size, size, sizeof size);
     return true;
@@ -476,7 +487,8 @@ static bool take_seat(struct engine *engine, const struct sample *sample)
         host[sample->host.length] = '\0';
         now.tray = job_intern_tray(engine->job, host, JOB_NONE);
     }
-    if (sample_has(sample, FIELD_GPU) && sample->values[FIELD_GPU] >= 0 && sample->values[FIELD_GPU] < 1024)
+    if (sample_has(sample, FIELD_GPU) && sample->values[FIELD_GPU] >= 0 &&
+        sample->values[FIELD_GPU] < 1024)
         now.gpu = (int16_t)sample->values[FIELD_GPU];
     if (sample_has(sample, FIELD_RAIL) && sample->values[FIELD_RAIL] >= 0 &&
         sample->values[FIELD_RAIL] < 1024)

@@ -1,5 +1,5 @@
-/* The inside of struct engine, shared by the files of detectors/ that carry out one concern each. Nobody
- * outside detectors/ includes this.
+/* The inside of struct engine, shared by the files of detectors/ that carry out one concern each.
+ * Nobody outside detectors/ includes this.
  */
 #ifndef BROOM_DETECTORS_ENGINE_STATE_H
 #define BROOM_DETECTORS_ENGINE_STATE_H
@@ -18,23 +18,31 @@
 /* Rows after a (re)start that say nothing, and then the rows to learn the scale from. */
 enum { WARM_UP_ROWS = 5, LEARN_ROWS = 20 };
 
-enum bank_kind { BANK_OWN = 0, BANK_GROUP, BANK_WORK, BANK_LANE, BANK_LATE_LANE, BANK_LATE, BANK_COUNT };
+enum bank_kind {
+    BANK_OWN = 0,
+    BANK_GROUP,
+    BANK_WORK,
+    BANK_LANE,
+    BANK_LATE_LANE,
+    BANK_LATE,
+    BANK_COUNT
+};
 
 /* A verdict that holds until it is cleared. */
 struct open_verdict {
     struct verdict verdict;
-    uint8_t *covers;           /* by rank: this verdict explains it */
-    struct job_rank *seats;    /* where the covered ranks sat: what is suspect is the hardware */
+    uint8_t *covers;        /* by rank: this verdict explains it */
+    struct job_rank *seats; /* where the covered ranks sat: what is suspect is the hardware */
     int32_t seat_count;
-    enum bank_kind bank;       /* slow: the bank whose units raised it */
+    enum bank_kind bank; /* slow: the bank whose units raised it */
     int32_t *units;
     int32_t unit_count;
-    double level;              /* slow: shift when it was raised */
+    double level; /* slow: shift when it was raised */
     bool by_rate;
-    bool by_offset;            /* raised for duties of rank 0: told once, never an accusation */
+    bool by_offset; /* raised for duties of rank 0: told once, never an accusation */
     int64_t opened_row;
     int quiet_rows;
-    int quiet_needed;          /* rows of quiet before it is cleared; more for what came back before */
+    int quiet_needed; /* rows of quiet before it is cleared; more for what came back before */
 };
 
 /* What was cleared lately: a fault that comes and goes is held open longer each time. */
@@ -42,14 +50,21 @@ enum { CLEARED_MAX = 16 };
 struct cleared {
     enum scope scope;
     char id[VERDICT_ID_BYTES];
-    int64_t row;               /* closed rows over all attempts */
+    int64_t row; /* closed rows over all attempts */
     int quiet_needed;
 };
 
 enum { OPEN_MAX = 256 };
 
 /* Fast means of what each rank sent, for people. */
-enum recent_kind { RECENT_STEP = 0, RECENT_COMPUTE, RECENT_ALLREDUCE, RECENT_WAIT, RECENT_SM, RECENT_COUNT };
+enum recent_kind {
+    RECENT_STEP = 0,
+    RECENT_COMPUTE,
+    RECENT_ALLREDUCE,
+    RECENT_WAIT,
+    RECENT_SM,
+    RECENT_COUNT
+};
 struct recent {
     float *values[RECENT_COUNT]; /* by rank; NAN when never sent */
 };
@@ -70,57 +85,60 @@ struct engine {
     struct liveness live;
     struct hardware hardware;
 
-    int64_t now_ns;            /* engine time */
-    int64_t ahead_ns;          /* a time far ahead of now_ns, waiting for a second rank to agree */
+    int64_t now_ns;   /* engine time */
+    int64_t ahead_ns; /* a time far ahead of now_ns, waiting for a second rank to agree */
     int64_t ahead_rank;
     int64_t attempt;
     int64_t attempt_first_step;
     int64_t attempt_time_ns;
-    int64_t rows;              /* closed rows in this attempt */
-    int64_t last_step;         /* last closed step, over all attempts; JOB_NONE */
+    int64_t rows;      /* closed rows in this attempt */
+    int64_t last_step; /* last closed step, over all attempts; JOB_NONE */
     int64_t last_step_ns;
     int32_t last_reporting;
-    int32_t back_ranks;        /* ranks that report steps from before the last closed one */
-    uint8_t *went_back;        /* by rank */
-    int64_t hello_attempt;     /* largest attempt that a hello named */
-    bool restart_pending;      /* restarted, and no row has closed since */
-    bool grid_stale;           /* seats or sizes changed since the grid was laid out */
+    int32_t back_ranks;         /* ranks that report steps from before the last closed one */
+    uint8_t *went_back;         /* by rank */
+    int64_t hello_attempt;      /* largest attempt that a hello named */
+    bool restart_pending;       /* restarted, and no row has closed since */
+    bool grid_stale;            /* seats or sizes changed since the grid was laid out */
     double z_alarm, nats_alarm; /* from the false-alarm budget */
-    int64_t masked_until_step; /* job-wide pause: rows up to here are not judged */
-    int pending_rows;          /* rows until a pending alarm is decided; 0: none */
+    int64_t masked_until_step;  /* job-wide pause: rows up to here are not judged */
+    int pending_rows;           /* rows until a pending alarm is decided; 0: none */
     enum bank_kind pending_bank;
     int32_t pending_unit;
-    int pending_extended;      /* times that the wait was made longer */
+    int pending_extended; /* times that the wait was made longer */
 
     struct open_verdict *open[OPEN_MAX];
     int open_count;
     struct cleared cleared[CLEARED_MAX];
     int cleared_count;
     char reweighed[VERDICT_ID_BYTES]; /* id of the info that is being weighed again */
-    int64_t all_rows;          /* closed rows over all attempts */
+    int64_t all_rows;                 /* closed rows over all attempts */
     struct verdict *queue;
     size_t queue_first, queue_count, queue_capacity;
     struct engine_counts counts;
-    uint8_t *flags;            /* ranks long scratch */
-    uint8_t *covered;          /* ranks long scratch */
+    uint8_t *flags;   /* ranks long scratch */
+    uint8_t *covered; /* ranks long scratch */
 };
 
 /* verdicts.c */
 struct verdict verdict_start(const struct engine *engine, enum verdict_kind kind, enum scope scope);
 void verdict_set_domain(const struct engine *engine, struct verdict *verdict, int32_t index);
 void verdict_fill_ranks(const struct engine *engine, struct verdict *verdict, const uint8_t *flags);
-void engine_emit(struct engine *engine, struct verdict verdict);      /* takes it */
+void engine_emit(struct engine *engine, struct verdict verdict); /* takes it */
 /* Takes the verdict, says it and keeps it open; engine_keep keeps a copy and says nothing. */
-struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, const uint8_t *covers);
-struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict, const uint8_t *covers);
+struct open_verdict *engine_open(struct engine *engine, struct verdict verdict,
+                                 const uint8_t *covers);
+struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict,
+                                 const uint8_t *covers);
 void engine_close(struct engine *engine, int index, bool say_clear);
-struct open_verdict *engine_find_open(const struct engine *engine, enum scope scope, const char *id);
+struct open_verdict *engine_find_open(const struct engine *engine, enum scope scope,
+                                      const char *id);
 bool engine_is_covered(const struct engine *engine, int32_t rank);
 
 /* One concern a file; each is called at its own place of engine.c. */
 void slow_row(struct engine *engine);
-/* After a restart: an open slow verdict follows its GPUs to the ranks that sit there now; false when none
- * of its trays holds a rank of the job any more. */
+/* After a restart: an open slow verdict follows its GPUs to the ranks that sit there now; false
+ * when none of its trays holds a rank of the job any more. */
 bool slow_rebind(struct engine *engine, struct open_verdict *open);
 void pace_row(struct engine *engine, const struct row *row);
 void numeric_row(struct engine *engine, const struct row *row);
@@ -128,7 +146,7 @@ void liveness_check(struct engine *engine);
 void hardware_event(struct engine *engine, const struct sample *sample);
 void hardware_check(struct engine *engine);
 
-double engine_z_alarm(const struct engine *engine);   /* from the false-alarm budget */
+double engine_z_alarm(const struct engine *engine); /* from the false-alarm budget */
 double engine_nats_alarm(const struct engine *engine);
 
 #endif

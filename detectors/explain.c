@@ -6,8 +6,8 @@
 
 static void add_where(struct text *out, const struct verdict *verdict)
 {
-    text_addf(out, "%s %s %s at step %lld", verdict_kind_name(verdict->kind), scope_name(verdict->scope),
-              verdict->id, (long long)verdict->step);
+    text_addf(out, "%s %s %s at step %lld", verdict_kind_name(verdict->kind),
+              scope_name(verdict->scope), verdict->id, (long long)verdict->step);
     if (verdict->since_step >= 0 && verdict->since_step < verdict->step)
         text_addf(out, ", since about step %lld", (long long)verdict->since_step);
     text_add(out, "\n");
@@ -23,7 +23,9 @@ static double find(const struct verdict *verdict, const char *name)
 
 static void add_slow(const struct engine *engine, const struct verdict *verdict, struct text *out)
 {
-    static const struct { const char *name, *of; } SCORES[] = {
+    static const struct {
+        const char *name, *of;
+    } SCORES[] = {
         {"compute_z", "its own compute against its tensor peers"},
         {"group_compute_z", "its compute against ranks with the same work"},
         {"replica_compute_z", "its replica's compute against other replicas"},
@@ -35,14 +37,16 @@ static void add_slow(const struct engine *engine, const struct verdict *verdict,
     for (size_t i = 0; i < sizeof SCORES / sizeof SCORES[0]; i++) {
         double z = find(verdict, SCORES[i].name);
         if (isfinite(z))
-            text_addf(out, "  %s: %.1f spreads over %.0f peers; an alarm needs %.1f\n", SCORES[i].of, z,
-                      find(verdict, "peers"), engine->z_alarm);
+            text_addf(out, "  %s: %.1f spreads over %.0f peers; an alarm needs %.1f\n",
+                      SCORES[i].of, z, find(verdict, "peers"), engine->z_alarm);
     }
     if (isfinite(find(verdict, "stall_nats")))
         text_addf(out, "  it stalls often: evidence %.1f nats; an alarm needs %.1f\n",
                   find(verdict, "stall_nats"), engine->nats_alarm);
-    text_addf(out, "  it needs %.1f %% more time than its peers, in the last %.0f steps; noise of one "
-                   "step is %.2f %%\n", 100 * (verdict->slowdown - 1), find(verdict, "window_steps"),
+    text_addf(out,
+              "  it needs %.1f %% more time than its peers, in the last %.0f steps; noise of one "
+              "step is %.2f %%\n",
+              100 * (verdict->slowdown - 1), find(verdict, "window_steps"),
               100 * find(verdict, "noise"));
     text_addf(out, "  it waits %.1f ms less than usual in the all-reduce: the others wait for it\n",
               -find(verdict, "allreduce_wait_ms"));

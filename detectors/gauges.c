@@ -80,7 +80,8 @@ static void follow(float *fast, float *base, float value, int64_t rows, double p
     follow_weighted(fast, base, value, rows, tolerance, weight);
 }
 
-void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms)
+void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem,
+                const float *data_ms)
 {
     for (int32_t r = 0; r < gauges->ranks; r++) {
         follow(&gauges->sm_fast[r], &gauges->sm_base[r], sm_ratio[r], gauges->rows, 0.025,
@@ -95,7 +96,8 @@ void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, 
 
 double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past)
 {
-    double fast = (double)gauges->sm_fast[rank], base = has_past ? (double)gauges->sm_base[rank] : 1;
+    double fast = (double)gauges->sm_fast[rank],
+           base = has_past ? (double)gauges->sm_base[rank] : 1;
 
     return base > 0 ? fast / base - 1 : (double)NAN;
 }

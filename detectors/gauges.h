@@ -1,5 +1,5 @@
-/* SM activity and memory of each rank, now and as it was: fast and slow means. The slow one stands still
- * while the two differ, so that a fault cannot become normal.
+/* SM activity and memory of each rank, now and as it was: fast and slow means. The slow one stands
+ * still while the two differ, so that a fault cannot become normal.
  */
 #ifndef BROOM_DETECTORS_GAUGES_H
 #define BROOM_DETECTORS_GAUGES_H
@@ -10,18 +10,19 @@
 struct gauges {
     int32_t ranks;
     int64_t rows;
-    float *sm_fast, *sm_base;  /* sm over the class's reference; NAN when never sent */
+    float *sm_fast, *sm_base; /* sm over the class's reference; NAN when never sent */
     float *mem_fast, *mem_base;
     float *data_fast, *data_base; /* data_ms */
 };
 
 void gauges_init(struct gauges *gauges, int32_t ranks);
 void gauges_done(struct gauges *gauges);
-void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem, const float *data_ms);
+void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem,
+                const float *data_ms);
 void gauges_restart(struct gauges *gauges);
 
-/* The same of any series of units: fast follows at once, base stands still while they differ by more than
- * tolerance (absolute). rows counts values so far. */
+/* The same of any series of units: fast follows at once, base stands still while they differ by
+ * more than tolerance (absolute). rows counts values so far. */
 void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance);
 
 /* How much busier its SMs are than they were, against its peers (0.05: 5 %); NAN when unknown. Of a

@@ -24,11 +24,15 @@ static void place_rank(struct grid *grid, const struct job *job, int32_t rank)
     const struct job_rank *seat = &job->ranks[rank];
     int32_t rack = seat->tray != JOB_NONE ? job->trays[seat->tray].rack : JOB_NONE;
     int32_t unit[CUT_COUNT] = {
-        [CUT_STAGE] = place.stage,         [CUT_REPLICA] = place.replica,
+        [CUT_STAGE] = place.stage,
+        [CUT_REPLICA] = place.replica,
         [CUT_CLASS] = place.stage * job->size[DIMENSION_EP] + place.expert,
-        [CUT_TENSOR] = place.tensor_group, [CUT_DATA] = place.data_group,
-        [CUT_EXPERT] = place.expert_group, [CUT_TRAY] = seat->tray,
-        [CUT_RACK] = rack,                 [CUT_RAIL] = seat->rail,
+        [CUT_TENSOR] = place.tensor_group,
+        [CUT_DATA] = place.data_group,
+        [CUT_EXPERT] = place.expert_group,
+        [CUT_TRAY] = seat->tray,
+        [CUT_RACK] = rack,
+        [CUT_RAIL] = seat->rail,
     };
 
     for (int c = 0; c < CUT_COUNT; c++) {
@@ -47,7 +51,8 @@ static int32_t root_of(int32_t *parent, int32_t unit)
     return unit;
 }
 
-/* Joins replicas that share an expert group, and numbers the joined sets by their lowest replica. */
+/* Joins replicas that share an expert group, and numbers the joined sets by their lowest replica.
+ */
 static void place_lanes(struct grid *grid)
 {
     const struct grid_cut *replicas = &grid->cut[CUT_REPLICA], *experts = &grid->cut[CUT_EXPERT];
@@ -103,7 +108,8 @@ void grid_free(struct grid *grid)
 
 int32_t grid_rack_of_tray(const struct grid *grid, int32_t tray)
 {
-    if (tray == JOB_NONE || tray >= grid->cut[CUT_TRAY].count || grid_size(grid, CUT_TRAY, tray) == 0)
+    if (tray == JOB_NONE || tray >= grid->cut[CUT_TRAY].count ||
+        grid_size(grid, CUT_TRAY, tray) == 0)
         return JOB_NONE;
     return grid_of(grid, CUT_RACK, grid_members(grid, CUT_TRAY, tray)[0]);
 }

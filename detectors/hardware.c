@@ -1,6 +1,6 @@
-/* Events become suspicions of trays and racks; a suspicion is told when it has been held long enough to
- * know whether the accused ranks go on. Burst folding: what happens in one rack within a few seconds is
- * one fault of the rack, what happens in one tray is one fault of the tray. */
+/* Events become suspicions of trays and racks; a suspicion is told when it has been held long
+ * enough to know whether the accused ranks go on. Burst folding: what happens in one rack within a
+ * few seconds is one fault of the rack, what happens in one tray is one fault of the tray. */
 #include "detectors/hardware.h"
 
 #include "detectors/domains.h"
@@ -68,10 +68,13 @@ static int32_t sample_int(const struct sample *sample, enum field field)
 
 static enum xid_class class_of(const struct sample *sample)
 {
-    static const struct { const char *kind; enum xid_class class; } KINDS[] = {
-        {"nvlink_error", XID_NVLINK}, {"nvlink_domain_down", XID_FATAL}, {"nic_down", XID_INFO},
-        {"ecc", XID_INFO},            {"thermal", XID_INFO},             {"power", XID_INFO},
-        {"sxid", XID_NVLINK}};
+    static const struct {
+        const char *kind;
+        enum xid_class class;
+    } KINDS[] = {{"nvlink_error", XID_NVLINK}, {"nvlink_domain_down", XID_FATAL},
+                 {"nic_down", XID_INFO},       {"ecc", XID_INFO},
+                 {"thermal", XID_INFO},        {"power", XID_INFO},
+                 {"sxid", XID_NVLINK}};
 
     if (view_equals(sample->kind, "xid"))
         return xid_class_of(sample_int(sample, FIELD_CODE), sample_int(sample, FIELD_SUBCODE));
@@ -81,8 +84,8 @@ static enum xid_class class_of(const struct sample *sample)
     return XID_INFO;
 }
 
-static void note(struct hardware *hardware, struct suspicion *suspicion, const struct sample *sample,
-                 enum xid_class class, int64_t now_ns)
+static void note(struct hardware *hardware, struct suspicion *suspicion,
+                 const struct sample *sample, enum xid_class class, int64_t now_ns)
 {
     int64_t gpu = JOB_NONE;
 
@@ -102,8 +105,9 @@ static void note(struct hardware *hardware, struct suspicion *suspicion, const s
         suspicion->gpus = 0;
         suspicion->whole = false;
         suspicion->told = false;
-        size_t length = sample->kind.length < sizeof suspicion->kind - 1 ? sample->kind.length
-                                                                          : sizeof suspicion->kind - 1;
+        size_t length = sample->kind.length < sizeof suspicion->kind - 1
+                            ? sample->kind.length
+                            : sizeof suspicion->kind - 1;
         memcpy(suspicion->kind, sample->kind.bytes, length);
         suspicion->kind[length] = '\0';
     }
@@ -175,7 +179,8 @@ static bool goes_on(const struct engine *engine, const struct domain *domain, in
     return all > 0 && 2 * going >= all;
 }
 
-static struct domain domain_of(const struct engine *engine, const struct suspicion *suspicion, int32_t tray)
+static struct domain domain_of(const struct engine *engine, const struct suspicion *suspicion,
+                               int32_t tray)
 {
     const struct grid *grid = engine->grid;
 
@@ -189,8 +194,8 @@ static struct domain domain_of(const struct engine *engine, const struct suspici
     return (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
 }
 
-/* Nothing was heard of these ranks since the job's last step, though of others: after a contained error
- * the process ends, while ranks that wait for somebody else speak on. */
+/* Nothing was heard of these ranks since the job's last step, though of others: after a contained
+ * error the process ends, while ranks that wait for somebody else speak on. */
 static bool is_gone(const struct engine *engine, const uint8_t *ranks)
 {
     bool others_speak = false;
@@ -215,7 +220,8 @@ static bool is_stopped(const struct engine *engine)
     if (isfinite(step_ns))
         limit = fmax(limit, STOPPED_STEPS * step_ns);
     return engine->now_ns > live->quiet_until_ns &&
-           (double)(engine->now_ns - live->progress_ns) > fmin(limit, (double)engine->params.hang_after_ns);
+           (double)(engine->now_ns - live->progress_ns) >
+               fmin(limit, (double)engine->params.hang_after_ns);
 }
 
 static void tell(struct engine *engine, struct suspicion *suspicion, const struct domain *domain)
@@ -237,7 +243,8 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
     if (suspicion->worst == XID_CONTAINED && going)
         verdict.kind = VERDICT_INFO;
     verdict_fill_ranks(engine, &verdict, ranks);
-    verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK : CAUSE_GPU;
+    verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK
+                                                                                  : CAUSE_GPU;
     verdict.evict = !going && (suspicion->worst > XID_CONTAINED || is_gone(engine, ranks));
     verdict_add_evidence_text(&verdict, "event", suspicion->kind);
     if (suspicion->code != JOB_NONE)
@@ -253,7 +260,8 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
     (void)engine_open(engine, verdict, ranks);
 }
 
-/* Trays of the rack that hold ranks, and how many of them are accused and untold since `since_ns`. */
+/* Trays of the rack that hold ranks, and how many of them are accused and untold since `since_ns`.
+ */
 static int32_t accused_trays(const struct engine *engine, int32_t rack, int32_t *ret_trays)
 {
     int32_t accused = 0, trays = 0;
@@ -319,8 +327,8 @@ static void check_racks(struct engine *engine)
         accused = accused_trays(engine, k, &trays);
         if (accused < RACK_TRAYS_LEAST || (double)accused < RACK_SHARE * trays)
             continue;
-        *rack = (struct suspicion){.worst = XID_NVLINK, .code = JOB_NONE, .subcode = JOB_NONE,
-                                   .whole = true};
+        *rack = (struct suspicion){
+            .worst = XID_NVLINK, .code = JOB_NONE, .subcode = JOB_NONE, .whole = true};
         memcpy(rack->kind, "burst", sizeof "burst");
         fold_trays(engine, k, rack);
         hardware->waiting++;

@@ -10,18 +10,20 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Silence and waiting are judged after so many usual steps and usual gaps between beats, within bounds.
- * An event on the silent tray halves the time. */
+/* Silence and waiting are judged after so many usual steps and usual gaps between beats, within
+ * bounds. An event on the silent tray halves the time. */
 static const double STOPPED_STEPS = 10, SILENT_GAPS = 3;
 static const int64_t CRASH_LEAST_NS = 30 * SECOND, HANG_LEAST_NS = 90 * SECOND;
 static const int64_t CONFIRMED_LEAST_NS = 15 * SECOND, SILENT_LEAST_NS = 15 * SECOND;
-/* A start may load data and compile for long; a pause that ranks name themselves may be long as well. */
+/* A start may load data and compile for long; a pause that ranks name themselves may be long as
+ * well. */
 static const int64_t START_LIMIT_NS = 1800 * SECOND, PAUSE_LIMIT_NS = 1800 * SECOND;
 
 static const char *const PHASE_NAMES[PHASE_COUNT] = {
-    [PHASE_NONE] = "",         [PHASE_INIT] = "init", [PHASE_COMPUTE] = "compute",
-    [PHASE_ALLREDUCE] = "allreduce", [PHASE_DATA] = "data", [PHASE_CHECKPOINT] = "checkpoint",
-    [PHASE_EVAL] = "eval",     [PHASE_OTHER] = "other",
+    [PHASE_NONE] = "",           [PHASE_INIT] = "init",
+    [PHASE_COMPUTE] = "compute", [PHASE_ALLREDUCE] = "allreduce",
+    [PHASE_DATA] = "data",       [PHASE_CHECKPOINT] = "checkpoint",
+    [PHASE_EVAL] = "eval",       [PHASE_OTHER] = "other",
 };
 
 enum phase liveness_phase(const char *bytes, unsigned long length)
@@ -84,8 +86,9 @@ static int64_t silence_limit(const struct engine *engine)
     return (int64_t)fmax(limit, (double)SILENT_LEAST_NS);
 }
 
-/* Ranks speak in rounds, and the first of a round must not make all others look silent: silence counts
- * up to the time that a quarter of the ranks have passed, or to long ago when hardly any rank speaks. */
+/* Ranks speak in rounds, and the first of a round must not make all others look silent: silence
+ * counts up to the time that a quarter of the ranks have passed, or to long ago when hardly any
+ * rank speaks. */
 static void set_round_time(struct engine *engine)
 {
     struct liveness *live = &engine->live;
@@ -116,8 +119,8 @@ static bool is_silent(const struct engine *engine, int32_t rank)
     return live->seen_ns[rank] > 0 && live->round_ns - from_ns > silence_limit(engine);
 }
 
-/* Ranks heard of within the limit, by engine time. When nobody is, the monitor is blind or everything is
- * gone, and who was the first to be late means nothing. */
+/* Ranks heard of within the limit, by engine time. When nobody is, the monitor is blind or
+ * everything is gone, and who was the first to be late means nothing. */
 static int32_t speaking_ranks(const struct engine *engine)
 {
     int32_t speaking = 0;
@@ -230,8 +233,10 @@ static void flag_domain(const struct engine *engine, const struct domain *domain
         flags[r] = domain_holds(engine->grid, domain, r);
 }
 
-/* The rack of the ranks that fell silent first, when those are most of a rack; JOB_NONE otherwise. */
-static int32_t first_silent_rack(const struct engine *engine, const struct domain *domains, int count)
+/* The rack of the ranks that fell silent first, when those are most of a rack; JOB_NONE otherwise.
+ */
+static int32_t first_silent_rack(const struct engine *engine, const struct domain *domains,
+                                 int count)
 {
     int64_t best_ns = INT64_MAX;
     int32_t best = JOB_NONE;
@@ -253,8 +258,8 @@ static int32_t first_silent_rack(const struct engine *engine, const struct domai
     return best;
 }
 
-/* Ranks that went silent while others still speak: each domain of them crashed. Several racks: the one
- * that fell silent first is the root, the others fell with the job. */
+/* Ranks that went silent while others still speak: each domain of them crashed. Several racks: the
+ * one that fell silent first is the root, the others fell with the job. */
 static void tell_crash(struct engine *engine, const struct census *census)
 {
     struct domain domains[DOMAINS_MAX];
@@ -281,7 +286,8 @@ static void tell_crash(struct engine *engine, const struct census *census)
     }
 }
 
-static bool shares_unit(const struct engine *engine, enum cut cut, const uint8_t *flags, int32_t *ret_unit)
+static bool shares_unit(const struct engine *engine, enum cut cut, const uint8_t *flags,
+                        int32_t *ret_unit)
 {
     int32_t unit = JOB_NONE;
 
@@ -300,8 +306,10 @@ static bool shares_unit(const struct engine *engine, enum cut cut, const uint8_t
 /* The narrowest unit that holds all ranks which never came to the collective. */
 static struct domain enclosing(const struct engine *engine, const uint8_t *flags, int32_t flagged)
 {
-    static const struct { enum cut cut; enum scope scope; } WIDER[] = {
-        {CUT_TRAY, SCOPE_TRAY}, {CUT_REPLICA, SCOPE_REPLICA}, {CUT_RACK, SCOPE_RACK}};
+    static const struct {
+        enum cut cut;
+        enum scope scope;
+    } WIDER[] = {{CUT_TRAY, SCOPE_TRAY}, {CUT_REPLICA, SCOPE_REPLICA}, {CUT_RACK, SCOPE_RACK}};
     int32_t unit;
 
     if (flagged == 1)
@@ -365,7 +373,8 @@ static void tell_hang(struct engine *engine, const struct census *census)
     for (int32_t r = 0; r < live->ranks; r++) {
         enum phase phase = (enum phase)live->phase[r];
         if (!some_behind)
-            engine->flags[r] = live->seen_ns[r] > 0 && phase != PHASE_ALLREDUCE && phase != PHASE_NONE;
+            engine->flags[r] = live->seen_ns[r] > 0 && phase != PHASE_ALLREDUCE &&
+                               phase != PHASE_NONE;
         flagged += engine->flags[r];
     }
     if (flagged > 0 && census->known >= 2 * flagged)
@@ -423,7 +432,8 @@ void liveness_check(struct engine *engine)
         return;
     bool some_speak = census.silent > 0 && 20 * speaking_ranks(engine) >= census.known;
     bool confirmed = census.silent > 0 && is_silence_confirmed(engine);
-    if (some_speak && stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
+    if (some_speak &&
+        stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
         tell_crash(engine, &census);
     else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS) && is_stop_explained(engine))
         live->told = true;

@@ -1,30 +1,40 @@
-/* Progress and silence: when did each rank last speak, what was it doing, and has the job stopped. */
+/* Progress and silence: when did each rank last speak, what was it doing, and has the job stopped.
+ */
 #ifndef BROOM_DETECTORS_LIVENESS_H
 #define BROOM_DETECTORS_LIVENESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum phase { PHASE_NONE = 0, PHASE_INIT, PHASE_COMPUTE, PHASE_ALLREDUCE, PHASE_DATA, PHASE_CHECKPOINT,
-             PHASE_EVAL, PHASE_OTHER, PHASE_COUNT };
+enum phase {
+    PHASE_NONE = 0,
+    PHASE_INIT,
+    PHASE_COMPUTE,
+    PHASE_ALLREDUCE,
+    PHASE_DATA,
+    PHASE_CHECKPOINT,
+    PHASE_EVAL,
+    PHASE_OTHER,
+    PHASE_COUNT
+};
 
 struct liveness {
     int32_t ranks;
-    int64_t *seen_ns;          /* by rank: engine time when its newest line of any kind came; 0 never */
-    int64_t *step_ns;          /* by rank: the same of its newest step sample */
-    int64_t *beat_ns;          /* by rank: newest beat; 0 never */
+    int64_t *seen_ns; /* by rank: engine time when its newest line of any kind came; 0 never */
+    int64_t *step_ns; /* by rank: the same of its newest step sample */
+    int64_t *beat_ns; /* by rank: newest beat; 0 never */
     int64_t *beat_step;
-    uint8_t *phase;            /* by rank: of its newest beat */
-    double beat_gap_ns;        /* usual time between two beats of a rank; 0 unknown */
-    int64_t progress_ns;       /* when the highest step number rose last */
+    uint8_t *phase;      /* by rank: of its newest beat */
+    double beat_gap_ns;  /* usual time between two beats of a rank; 0 unknown */
+    int64_t progress_ns; /* when the highest step number rose last */
     int64_t progress_step;
-    int64_t longest_gap_ns;    /* longest time without progress that ended by itself */
-    int64_t quiet_until_ns;    /* a mark said that the job pauses until then */
-    int64_t floor_ns;          /* silence counts from here at the earliest */
-    int64_t round_ns;          /* time that a quarter of the ranks have reached, at the last check */
-    int64_t checked_ns;        /* engine time of the last check */
-    bool finished;             /* mark `finished`: silence is right */
-    bool told;                 /* this stop has been reported */
+    int64_t longest_gap_ns; /* longest time without progress that ended by itself */
+    int64_t quiet_until_ns; /* a mark said that the job pauses until then */
+    int64_t floor_ns;       /* silence counts from here at the earliest */
+    int64_t round_ns;       /* time that a quarter of the ranks have reached, at the last check */
+    int64_t checked_ns;     /* engine time of the last check */
+    bool finished;          /* mark `finished`: silence is right */
+    bool told;              /* this stop has been reported */
 };
 
 void liveness_init(struct liveness *live, int32_t ranks);

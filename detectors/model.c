@@ -1,4 +1,5 @@
-/* One pass over the ranks for each normalisation; NAN marks what is missing and spreads by itself. */
+/* One pass over the ranks for each normalisation; NAN marks what is missing and spreads by itself.
+ */
 #include "detectors/model.h"
 
 #include "detectors/stats/robust.h"
@@ -69,7 +70,8 @@ void model_init(struct model *model, const struct grid *grid)
     model->experts = model->classes / model->stages;
     model->expert_of_replica = xcalloc((size_t)model->replicas + 1, sizeof(int32_t));
     for (int32_t d = 0; d < model->replicas; d++)
-        model->expert_of_replica[d] = grid_of(grid, CUT_CLASS, grid_members(grid, CUT_REPLICA, d)[0]) %
+        model->expert_of_replica[d] = grid_of(grid, CUT_CLASS,
+                                              grid_members(grid, CUT_REPLICA, d)[0]) %
                                       model->experts;
     list_groups(model->replica_of_group, model->groups, model->replicas, &model->replica_start,
                 &model->replica_groups);
@@ -79,10 +81,10 @@ void model_init(struct model *model, const struct grid *grid)
 
 void model_done(struct model *model)
 {
-    float *all[] = {model->ratio, model->own,  model->sm,        model->outside, model->scratch,
-                    model->group, model->late, model->work,      model->lane,    model->transfer_ms,
-                    model->class_ms, model->class_usual, model->class_sm, model->class_tokens,
-                    model->group_ratio, model->late_lane};
+    float *all[] = {model->ratio,    model->own,          model->sm,          model->outside,
+                    model->scratch,  model->group,        model->late,        model->work,
+                    model->lane,     model->transfer_ms,  model->class_ms,    model->class_usual,
+                    model->class_sm, model->class_tokens, model->group_ratio, model->late_lane};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
@@ -202,8 +204,9 @@ static void peers_subtract(const struct peers *peers, float *out)
         out[peers->order[i]] = peers->sorted[i] - peers->sorted[middle < i ? middle : middle + 1];
 }
 
-/* Takes out of r what more or fewer tokens than usual explain: the slope is learned over all ranks, and
- * large residuals count little in it. Without a spread of tokens there is nothing to explain. */
+/* Takes out of r what more or fewer tokens than usual explain: the slope is learned over all ranks,
+ * and large residuals count little in it. Without a spread of tokens there is nothing to explain.
+ */
 static void explain_tokens(struct model *model, const struct grid *grid, const struct row *row)
 {
     static const double FORGET = 0.95, TOKENS_DIFFER = 0.005, MOST = 0.5;
@@ -235,7 +238,8 @@ static void explain_tokens(struct model *model, const struct grid *grid, const s
 }
 
 /* ratio, own and group_ratio from compute times. */
-static void own_work(struct model *model, const struct grid *grid, const struct row *row, bool learn)
+static void own_work(struct model *model, const struct grid *grid, const struct row *row,
+                     bool learn)
 {
     const float *compute = row->values[STREAM_COMPUTE];
     int32_t finite = class_references(model, grid, compute, model->class_ms);
@@ -265,7 +269,8 @@ static void own_work(struct model *model, const struct grid *grid, const struct 
     }
 }
 
-/* group and work: what the groups of a replica share is its work; a group is held against the others. */
+/* group and work: what the groups of a replica share is its work; a group is held against the
+ * others. */
 static void share_work(struct model *model)
 {
     for (int32_t d = 0; d < model->replicas; d++) {
@@ -281,8 +286,8 @@ static void share_work(struct model *model)
     }
 }
 
-/* A replica's work is held against that of replicas with the same position among the experts, in this
- * very row: experts are busier for a while, all of them at that position. */
+/* A replica's work is held against that of replicas with the same position among the experts, in
+ * this very row: experts are busier for a while, all of them at that position. */
 static void level_work(struct model *model)
 {
     for (int32_t e = 0; e < model->experts; e++) {
@@ -312,7 +317,8 @@ static void arrivals(struct model *model, const struct grid *grid, const struct 
         if (n > 0)
             most = robust_select(model->scratch, n, (n - 1) - (size_t)(0.2 * (double)(n - 1)));
         for (int32_t i = 0; i < grid_size(grid, CUT_DATA, g); i++)
-            late[members[i]] = n > 1 ? (float)((most - (double)allreduce[members[i]]) / model->busy_ms)
+            late[members[i]] = n > 1 ? (float)((most - (double)allreduce[members[i]]) /
+                                               model->busy_ms)
                                      : NAN;
     }
     for (int32_t k = 0; k < model->groups; k++) {
@@ -329,7 +335,8 @@ static void arrivals(struct model *model, const struct grid *grid, const struct 
 }
 
 /* lane: one whose every group spends more time outside compute and all-reduce than its stage's
- * other groups. The group that others wait for has no extra waiting of its own, so the least is taken. */
+ * other groups. The group that others wait for has no extra waiting of its own, so the least is
+ * taken. */
 static void outside_compute(struct model *model, const struct grid *grid, const struct row *row)
 {
     float *outside = model->outside;
@@ -337,7 +344,8 @@ static void outside_compute(struct model *model, const struct grid *grid, const 
 
     for (int32_t r = 0; r < model->ranks; r++)
         outside[r] = (row->values[STREAM_STEP_MS][r] - row->values[STREAM_ALLREDUCE][r] -
-                      row->values[STREAM_COMPUTE][r]) / (float)model->busy_ms;
+                      row->values[STREAM_COMPUTE][r]) /
+                     (float)model->busy_ms;
     for (int32_t k = 0; k < model->groups; k++) {
         size_t n = gather(model, grid, CUT_TENSOR, k, outside);
         by_group[k] = n > 0 ? (float)robust_select(model->scratch, n, 0) : NAN;

@@ -1,6 +1,6 @@
 /* NaN: most of those who report loss or gradient norm report no number. One lost value is no fault.
- * Spike: log loss over the median of its last values by SPIKE_LOG and by eight times what it usually
- * moves from row to row, three rows long. */
+ * Spike: log loss over the median of its last values by SPIKE_LOG and by eight times what it
+ * usually moves from row to row, three rows long. */
 #include "detectors/numeric.h"
 
 #include "detectors/engine_state.h"
@@ -19,7 +19,7 @@ void numeric_restart(struct numeric *numeric)
 
 struct tally {
     int32_t sent, not_finite;
-    int32_t first_bad;         /* the only bad rank, when not_finite is 1 */
+    int32_t first_bad; /* the only bad rank, when not_finite is 1 */
     double median;
 };
 
@@ -69,7 +69,8 @@ static void raise_numeric(struct engine *engine, const char *what, double value)
     engine->numeric.calm_rows = 0;
 }
 
-/* How far the newest value lies over the median of the last ones, in logs, when that is far out; else 0. */
+/* How far the newest value lies over the median of the last ones, in logs, when that is far out;
+ * else 0. */
 static double jump_over(const float *ring, int64_t rows, double now)
 {
     float scratch[NUMERIC_RING];

@@ -7,11 +7,11 @@
 enum { NUMERIC_RING = 32 };
 
 struct numeric {
-    float loss[NUMERIC_RING];  /* log of the step's loss */
-    float grad[NUMERIC_RING];  /* log of the step's median gradient norm */
+    float loss[NUMERIC_RING]; /* log of the step's loss */
+    float grad[NUMERIC_RING]; /* log of the step's median gradient norm */
     int64_t loss_rows, grad_rows;
-    int nan_rows;              /* in a row with most reporters not finite */
-    int high_rows;             /* in a row with a jump */
+    int nan_rows;  /* in a row with most reporters not finite */
+    int high_rows; /* in a row with a jump */
     int calm_rows;
     int64_t since_step;
 };

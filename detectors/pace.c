@@ -1,6 +1,7 @@
-/* Charts of one number a row against its own base. High means: the median of the last PACE_WINDOW rows is
- * above the base by more than is worth a word and by more than noise makes of a median, and three
- * quarters of the rows are above it by a part of that. So spells shorter than half the window pass. */
+/* Charts of one number a row against its own base. High means: the median of the last PACE_WINDOW
+ * rows is above the base by more than is worth a word and by more than noise makes of a median, and
+ * three quarters of the rows are above it by a part of that. So spells shorter than half the window
+ * pass. */
 #include "detectors/pace.h"
 
 #include "detectors/engine_state.h"
@@ -12,7 +13,8 @@
 enum { BASE_ROWS = 24 };
 /* Seven sigmas of the median of 40 rows, correlated by 0.5: 7 * 1.25 * sqrt(3) / sqrt(40). */
 static const double SPREADS = 2.4, CREEP = 0.01;
-/* A chart goes along with another's alarm at this part of the needed rise, and is over below the other. */
+/* A chart goes along with another's alarm at this part of the needed rise, and is over below the
+ * other. */
 static const double ALONG = 0.5, OVER = 0.35;
 /* Least rise: of a transfer against itself, of typical work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
@@ -118,12 +120,14 @@ static double rise_of(const struct pace_chart *chart, double least_rise)
 /* The same as soon as a third of the rows are up: enough to go along with another chart's alarm. */
 static double rise_along(const struct pace_chart *chart, double least_rise)
 {
-    double rise = (recent_quantile(chart, 0.7) - chart->base) / fmax(least_rise, SPREADS * chart->spread);
+    double rise = (recent_quantile(chart, 0.7) - chart->base) /
+                  fmax(least_rise, SPREADS * chart->spread);
 
     return isfinite(rise) ? rise : 0;
 }
 
-/* Base and spread of the first rows: median and MAD, so that a warm-up among them does not count. */
+/* Base and spread of the first rows: median and MAD, so that a warm-up among them does not count.
+ */
 static void learn_first(struct pace_chart *chart)
 {
     float scratch[PACE_WINDOW];
@@ -133,8 +137,9 @@ static void learn_first(struct pace_chart *chart)
     chart->spread = robust_mad(scratch, BASE_ROWS, chart->base);
 }
 
-/* After that both creep: by a hundredth of the spread a row at most, towards the side where more than
- * half of the rows lie. A fault of forty rows cannot move them far, and from then on they stand still. */
+/* After that both creep: by a hundredth of the spread a row at most, towards the side where more
+ * than half of the rows lie. A fault of forty rows cannot move them far, and from then on they
+ * stand still. */
 static void chart_put(struct pace_chart *chart, double value, double least_rise)
 {
     if (!isfinite(value))
@@ -200,7 +205,8 @@ static int64_t since_step(const struct engine *engine, const struct pace_chart *
     double half = (recent_median(chart) + chart->base) / 2;
     int rows = 0;
 
-    for (int back = 0; back < PACE_WINDOW && back < chart->rows && back < engine->pace.step_rows; back++)
+    for (int back = 0; back < PACE_WINDOW && back < chart->rows && back < engine->pace.step_rows;
+         back++)
         if ((double)chart->last[(chart->rows - 1 - back) % PACE_WINDOW] > half)
             rows = back;
     return engine->pace.steps[(engine->pace.step_rows - 1 - rows) % PACE_WINDOW];
@@ -215,7 +221,8 @@ static int32_t common_rail(const struct engine *engine)
         if (!is_transfer_along(engine, g))
             continue;
         for (int32_t i = 0; i < grid_size(engine->grid, CUT_DATA, g); i++) {
-            int32_t of = grid_of(engine->grid, CUT_RAIL, grid_members(engine->grid, CUT_DATA, g)[i]);
+            int32_t of = grid_of(engine->grid, CUT_RAIL,
+                                 grid_members(engine->grid, CUT_DATA, g)[i]);
             if (of == JOB_NONE || (rail != JOB_NONE && of != rail))
                 return JOB_NONE;
             rail = of;
@@ -228,7 +235,8 @@ static void tell_transfer(struct engine *engine, int32_t groups)
 {
     const struct pace *pace = &engine->pace;
     int32_t rail = groups < pace->transfer_count ? common_rail(engine) : JOB_NONE;
-    struct verdict verdict = verdict_start(engine, rail != JOB_NONE ? VERDICT_SLOW : VERDICT_REGRESSION,
+    struct verdict verdict = verdict_start(engine,
+                                           rail != JOB_NONE ? VERDICT_SLOW : VERDICT_REGRESSION,
                                            rail != JOB_NONE ? SCOPE_RAIL : SCOPE_JOB);
     double excess = 0, ratio = 1;
 
@@ -298,8 +306,8 @@ static bool has_open_slow(const struct engine *engine)
     return false;
 }
 
-/* What a typical rank works in a step. Pauses of the whole job lengthen the time outside the all-reduce
- * too; the least of some rows has none of them. */
+/* What a typical rank works in a step. Pauses of the whole job lengthen the time outside the
+ * all-reduce too; the least of some rows has none of them. */
 static double typical_work(struct engine *engine)
 {
     struct pace *pace = &engine->pace;
@@ -316,13 +324,16 @@ static double typical_work(struct engine *engine)
     return least;
 }
 
-/* Everybody's work grew, or is not told apart; when only some classes' did, the work has shifted. */
+/* Everybody's work grew, or is not told apart; when only some classes' did, the work has shifted.
+ */
 static bool is_work_everywhere(const struct engine *engine)
 {
     const struct pace *pace = &engine->pace;
 
-    /* Where experts wait for each other inside what is measured, their load is not told from work. */
-    if (engine->model.experts > 1 && (!engine->model.has_compute || engine->job->compute != COMPUTE_KERNEL))
+    /* Where experts wait for each other inside what is measured, their load is not told from work.
+     */
+    if (engine->model.experts > 1 &&
+        (!engine->model.has_compute || engine->job->compute != COMPUTE_KERNEL))
         return false;
     for (int32_t c = 0; engine->model.has_compute && c < pace->class_count; c++)
         if (rise_along(&pace->class_work[c], WORK_RISE * pace->class_work[c].base) < ALONG)
@@ -367,8 +378,8 @@ static void remember_step(struct engine *engine, double step_ms)
     }
 }
 
-/* Median SM activity over all ranks, not relative to anybody: the most of some rows, since pauses of the
- * whole job lower it. */
+/* Median SM activity over all ranks, not relative to anybody: the most of some rows, since pauses
+ * of the whole job lower it. */
 static double median_sm(struct engine *engine, const struct row *row)
 {
     struct pace *pace = &engine->pace;
@@ -378,7 +389,8 @@ static double median_sm(struct engine *engine, const struct row *row)
     for (int32_t r = 0; r < engine->job->world_size; r++)
         if (isfinite(row->values[STREAM_SM][r]))
             engine->model.scratch[n++] = row->values[STREAM_SM][r];
-    pace->sms[pace->sm_rows++ % PACE_LEAST] = n > 0 ? (float)robust_median(engine->model.scratch, n) : NAN;
+    pace->sms[pace->sm_rows++ % PACE_LEAST] = n > 0 ? (float)robust_median(engine->model.scratch, n)
+                                                    : NAN;
     for (int64_t i = 0; i < PACE_LEAST && i < pace->sm_rows; i++)
         if (!((double)pace->sms[i] <= most))
             most = (double)pace->sms[i];

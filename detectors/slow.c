@@ -1,5 +1,6 @@
 /* Slow ranks, trays, racks, rails and replicas: watches the banks, lets an alarm settle until it is
- * known how far it reaches, explains the suspects by domains, weighs the gain, and clears what went away.
+ * known how far it reaches, explains the suspects by domains, weighs the gain, and clears what went
+ * away.
  */
 #include "detectors/cause.h"
 #include "detectors/domains.h"
@@ -11,20 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A unit belongs to an alarm that another unit raised when it shows this part of the alarm's score. */
+/* A unit belongs to an alarm that another unit raised when it shows this part of the alarm's score.
+ */
 static const double JOIN_SCORE = 0.6, JOIN_LEVEL = 0.35;
 /* Smallest shift that is looked at; the verdict itself needs params.slow_min_ratio. */
 static const double LEVEL_LEAST = 0.02;
-/* A shift is no shift when less than this part of its window's values lie above a third of it: in a short
- * window one spike makes a mean. */
+/* A shift is no shift when less than this part of its window's values lie above a third of it: in a
+ * short window one spike makes a mean. */
 static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 /* When more units than this moved it is the job's matter, and no unit's. */
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
-enum { SETTLE_LEAST = 3, SETTLE_MOST = 10, QUIET_ROWS = 8, QUIET_MOST = 256, FLAP_ROWS = 512, ABSORB_STEPS = 16, RATE_ROWS = 48,
-       MANY_AT_ONCE = 6, /* more domains at once are the job's doing, not so many faults */
-       RACK_FILLING = 3, EXTENSIONS = 6, EXTENSION_ROWS = 4 };
+enum {
+    SETTLE_LEAST = 3,
+    SETTLE_MOST = 10,
+    QUIET_ROWS = 8,
+    QUIET_MOST = 256,
+    FLAP_ROWS = 512,
+    ABSORB_STEPS = 16,
+    RATE_ROWS = 48,
+    MANY_AT_ONCE = 6, /* more domains at once are the job's doing, not so many faults */
+    RACK_FILLING = 3,
+    EXTENSIONS = 6,
+    EXTENSION_ROWS = 4
+};
 
 struct alarm {
     enum bank_kind bank;
@@ -43,14 +55,20 @@ static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_
            SHARE_ABOVE[view->window];
 }
 
-static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit, struct alarm *alarm)
+static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit,
+                     struct alarm *alarm)
 {
     const struct bank *bank = &engine->banks[kind];
     struct chart_view view = bank_view(bank, unit);
 
-    *alarm = (struct alarm){.bank = kind, .unit = unit, .z = view.z, .spikes = view.spikes,
-                            .level = view.level, .window = view.window};
-    if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
+    *alarm = (struct alarm){.bank = kind,
+                            .unit = unit,
+                            .z = view.z,
+                            .spikes = view.spikes,
+                            .level = view.level,
+                            .window = view.window};
+    if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST &&
+        is_steady(bank, unit, &view))
         return true;
     if (view.spikes >= engine_nats_alarm(engine)) {
         /* A shift of nearly every row that the rate test saw first is a shift all the same. */
@@ -69,8 +87,9 @@ static bool is_joined(const struct engine *engine, const struct alarm *alarm, in
 
     if (alarm->by_rate)
         return view.spikes >= JOIN_SCORE * engine_nats_alarm(engine);
-    return view.z >= JOIN_SCORE * engine_z_alarm(engine) && view.level >= JOIN_LEVEL * alarm->level &&
-           view.level >= LEVEL_LEAST / 2 && is_steady(bank, unit, &view);
+    return view.z >= JOIN_SCORE * engine_z_alarm(engine) &&
+           view.level >= JOIN_LEVEL * alarm->level && view.level >= LEVEL_LEAST / 2 &&
+           is_steady(bank, unit, &view);
 }
 
 /* The cut whose units the bank's units are; BANK_OWN is by rank. */
@@ -104,8 +123,8 @@ static bool is_unit_covered(const struct engine *engine, enum bank_kind kind, in
     return false;
 }
 
-/* Ranks under open verdicts; without compute times the victims of a slow rank (its replica) look like
- * it, so they are taken as explained too. */
+/* Ranks under open verdicts; without compute times the victims of a slow rank (its replica) look
+ * like it, so they are taken as explained too. */
 static void mark_covered(struct engine *engine)
 {
     memset(engine->covered, 0, (size_t)engine->job->world_size);
@@ -215,7 +234,8 @@ static void measure(const struct engine *engine, const struct alarm *alarm, cons
     int n = 0, rows = 1;
 
     for (int32_t u = 0; u < bank->units; u++) {
-        if (!has_level(engine, alarm, u, ranks) || (u != alarm->unit && !is_joined(engine, alarm, u)))
+        if (!has_level(engine, alarm, u, ranks) ||
+            (u != alarm->unit && !is_joined(engine, alarm, u)))
             continue;
         struct chart_view view = bank_view(bank, u);
         int since = bank_rows_since_onset(bank, u, fmax(view.level, LEVEL_LEAST));
@@ -233,12 +253,13 @@ static void measure(const struct engine *engine, const struct alarm *alarm, cons
     facts->from_start = engine->rows <= CHART_RING && rows + WARM_UP_ROWS + 4 >= engine->rows;
 }
 
-static void put_evidence(const struct engine *engine, struct verdict *verdict, const struct alarm *alarm,
-                         const struct slow_facts *facts)
+static void put_evidence(const struct engine *engine, struct verdict *verdict,
+                         const struct alarm *alarm, const struct slow_facts *facts)
 {
     static const char *const NAMES[BANK_COUNT] = {
-        [BANK_OWN] = "compute_z", [BANK_GROUP] = "group_compute_z", [BANK_WORK] = "replica_compute_z",
-        [BANK_LANE] = "outside_compute_z", [BANK_LATE_LANE] = "lateness_z", [BANK_LATE] = "lateness_z"};
+        [BANK_OWN] = "compute_z",          [BANK_GROUP] = "group_compute_z",
+        [BANK_WORK] = "replica_compute_z", [BANK_LANE] = "outside_compute_z",
+        [BANK_LATE_LANE] = "lateness_z",   [BANK_LATE] = "lateness_z"};
 
     if (alarm->z < engine_z_alarm(engine))
         verdict_add_evidence(verdict, "stall_nats", alarm->spikes);
@@ -257,8 +278,8 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict, c
     verdict_add_evidence(verdict, "window_steps", facts->rows);
 }
 
-/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs, and of those
- * who wait for it. */
+/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs, and of
+ * those who wait for it. */
 static bool is_duty_of_rank0(const uint8_t *ranks, const struct slow_facts *facts)
 {
     return ranks[0] != 0 && facts->level < 0.1 && (facts->cause != CAUSE_GPU || facts->from_start);
@@ -276,7 +297,8 @@ static bool is_replaceable(enum scope scope, enum cause cause)
 static bool may_evict(const struct engine *engine, const struct domain *domain,
                       const struct slow_facts *facts)
 {
-    return is_replaceable(domain->scope, facts->cause) && facts->lower >= engine->params.slow_min_ratio &&
+    return is_replaceable(domain->scope, facts->cause) &&
+           facts->lower >= engine->params.slow_min_ratio &&
            facts->gain >= engine->params.gain_min_ratio;
 }
 
@@ -285,7 +307,8 @@ static int32_t first_expert_group(const struct engine *engine, const struct doma
     return grid_of(engine->grid, CUT_EXPERT, grid_members(engine->grid, CUT_LANE, lane->index)[0]);
 }
 
-/* A fault that was cleared a while ago and is back must be quiet for longer before it is cleared again. */
+/* A fault that was cleared a while ago and is back must be quiet for longer before it is cleared
+ * again. */
 static int quiet_needed(const struct engine *engine, const struct verdict *verdict)
 {
     for (int i = 0; i < engine->cleared_count; i++) {
@@ -318,8 +341,8 @@ static void remember_cleared(struct engine *engine, const struct open_verdict *o
     place->quiet_needed = open->quiet_needed;
 }
 
-static void raise_slow(struct engine *engine, const struct alarm *alarm, const struct domain *domain,
-                       const uint8_t *ranks)
+static void raise_slow(struct engine *engine, const struct alarm *alarm,
+                       const struct domain *domain, const uint8_t *ranks)
 {
     struct slow_facts facts = {0};
     struct verdict verdict;
@@ -329,15 +352,16 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
     cause_find(engine, alarm->bank, domain, ranks, &facts);
     facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
     bool told = facts.gain >= engine->params.gain_min_ratio &&
-                facts.level >= engine->params.slow_min_ratio &&
-                domain->scope != SCOPE_STAGE && !is_duty_of_rank0(ranks, &facts);
+                facts.level >= engine->params.slow_min_ratio && domain->scope != SCOPE_STAGE &&
+                !is_duty_of_rank0(ranks, &facts);
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
     verdict_set_domain(engine, &verdict, domain->index);
     if (domain->scope == SCOPE_GROUP && domain->cut == CUT_LANE)
-        (void)snprintf(verdict.id, sizeof verdict.id, "ep:%d", (int)first_expert_group(engine, domain));
-    if (domain->scope != SCOPE_REPLICA && domain->scope != SCOPE_STAGE && domain->scope != SCOPE_RAIL &&
-        domain->cut != CUT_LANE)
+        (void)snprintf(verdict.id, sizeof verdict.id, "ep:%d",
+                       (int)first_expert_group(engine, domain));
+    if (domain->scope != SCOPE_REPLICA && domain->scope != SCOPE_STAGE &&
+        domain->scope != SCOPE_RAIL && domain->cut != CUT_LANE)
         verdict_fill_ranks(engine, &verdict, ranks);
     verdict.since_step = facts.since_step;
     verdict.cause = facts.cause;
@@ -362,16 +386,17 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm, const s
     collect_units(engine, open, alarm);
 }
 
-static void domain_ranks(const struct engine *engine, const struct domain *domain, uint8_t *ret_ranks)
+static void domain_ranks(const struct engine *engine, const struct domain *domain,
+                         uint8_t *ret_ranks)
 {
     for (int32_t r = 0; r < engine->job->world_size; r++)
         ret_ranks[r] = domain_holds(engine->grid, domain, r);
 }
 
-/* A replica that became late together with one that shares trays with it: the same fault, which lies in
- * one of those trays. The open verdict takes it over. */
-static bool absorb_replica(struct engine *engine, const struct alarm *alarm, const struct domain *domain,
-                           const uint8_t *ranks)
+/* A replica that became late together with one that shares trays with it: the same fault, which
+ * lies in one of those trays. The open verdict takes it over. */
+static bool absorb_replica(struct engine *engine, const struct alarm *alarm,
+                           const struct domain *domain, const uint8_t *ranks)
 {
     struct slow_facts facts = {0};
 
@@ -387,7 +412,8 @@ static bool absorb_replica(struct engine *engine, const struct alarm *alarm, con
             continue;
         for (int32_t r = 0; r < engine->job->world_size && !shared; r++) {
             int32_t tray = grid_of(engine->grid, CUT_TRAY, r);
-            for (int32_t m = 0; ranks[r] && tray != JOB_NONE && m < grid_size(engine->grid, CUT_TRAY, tray); m++)
+            for (int32_t m = 0;
+                 ranks[r] && tray != JOB_NONE && m < grid_size(engine->grid, CUT_TRAY, tray); m++)
                 shared = shared || open->covers[grid_members(engine->grid, CUT_TRAY, tray)[m]] != 0;
         }
         if (!shared)
@@ -410,7 +436,8 @@ static bool share_tray(const struct grid *grid, int32_t replica, int32_t other)
     return false;
 }
 
-/* Takes later replicas of the list that share trays with this one: one fault in one of these trays. */
+/* Takes later replicas of the list that share trays with this one: one fault in one of these trays.
+ */
 static int merge_replicas(const struct engine *engine, struct domain *domains, int count, int first,
                           uint8_t *ranks)
 {
@@ -439,8 +466,8 @@ static bool has_alarm(const struct engine *engine, const struct alarm *alarm, co
     return false;
 }
 
-/* Several trays of a rack at once, though not yet enough of them for the rack: their neighbours are about
- * to follow, so a few more rows are waited for. */
+/* Several trays of a rack at once, though not yet enough of them for the rack: their neighbours are
+ * about to follow, so a few more rows are waited for. */
 static bool is_rack_filling(const struct engine *engine, const struct domain *domains, int count)
 {
     int lanes = 0;
@@ -473,7 +500,8 @@ static bool is_lane_shared(const struct engine *engine, enum bank_kind bank)
     return bank_cut(bank) == CUT_LANE && engine->model.lanes < engine->model.groups;
 }
 
-/* Domains of the ranks that are flagged; lanes with several stages are told apart by cause_find_lane. */
+/* Domains of the ranks that are flagged; lanes with several stages are told apart by
+ * cause_find_lane. */
 static void decide(struct engine *engine, const struct alarm *alarm)
 {
     struct domain domains[DOMAINS_MAX];
@@ -483,9 +511,10 @@ static void decide(struct engine *engine, const struct alarm *alarm)
 
     share = flag_joined(engine, alarm);
     if (is_lane_shared(engine, alarm->bank))
-        count = cause_split_lanes(engine, alarm->level,
-                                  bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
-                                  engine->flags, domains);
+        count = cause_split_lanes(
+            engine, alarm->level,
+            bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
+            engine->flags, domains);
     else
         count = domains_solve(engine->grid, engine->flags, domains);
     if (share > MOST_SHARE)
@@ -563,8 +592,8 @@ static double level_now(const struct engine *engine, const struct open_verdict *
     return n > 0 ? sum / n : (double)NAN;
 }
 
-/* Still there? Rate verdicts go when spikes are as rare as anybody's, others when the mean fell to a third, over
- * as many rows as noise of this size takes to be told from a third. */
+/* Still there? Rate verdicts go when spikes are as rare as anybody's, others when the mean fell to
+ * a third, over as many rows as noise of this size takes to be told from a third. */
 static bool is_quiet(const struct engine *engine, const struct open_verdict *open)
 {
     const struct bank *bank = &engine->banks[open->bank];
@@ -583,15 +612,16 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
     return level_now(engine, open, rows) < 0.35 * open->level;
 }
 
-/* A verdict that advised nothing, of a fault that has grown since; or one that seemed to cost nothing and
- * does, now that more rows were seen. */
+/* A verdict that advised nothing, of a fault that has grown since; or one that seemed to cost
+ * nothing and does, now that more rows were seen. */
 static bool has_grown(const struct engine *engine, const struct open_verdict *open)
 {
     int64_t age = engine->rows - open->opened_row;
 
     if (open->verdict.evict || age < 8)
         return false;
-    if (open->verdict.kind == VERDICT_SLOW && !is_replaceable(open->verdict.scope, open->verdict.cause))
+    if (open->verdict.kind == VERDICT_SLOW &&
+        !is_replaceable(open->verdict.scope, open->verdict.cause))
         return false;
     if (level_now(engine, open, 8) > GREW * open->level)
         return true;

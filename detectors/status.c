@@ -85,9 +85,9 @@ struct engine_rank engine_rank_get(const struct engine *engine, int32_t rank)
     const struct grid *grid = engine->grid;
     int32_t group = grid_of(grid, CUT_TENSOR, rank), replica = grid_of(grid, CUT_REPLICA, rank);
     int32_t lane = grid_of(grid, CUT_LANE, rank);
-    const int32_t units[BANK_COUNT] = {[BANK_OWN] = rank,    [BANK_GROUP] = group,
-                                       [BANK_WORK] = replica, [BANK_LANE] = lane,
-                                       [BANK_LATE_LANE] = lane, [BANK_LATE] = group};
+    const int32_t units[BANK_COUNT] = {
+        [BANK_OWN] = rank,  [BANK_GROUP] = group,    [BANK_WORK] = replica,
+        [BANK_LANE] = lane, [BANK_LATE_LANE] = lane, [BANK_LATE] = group};
     const struct recent *recent = &engine->recent;
     struct engine_rank result = {.step = steps_of_rank(engine->steps, rank),
                                  .seen_ns = engine->live.seen_ns[rank],

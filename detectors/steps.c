@@ -11,22 +11,29 @@ enum { ROWS_OPEN = 8, STEPS_BEFORE_CLOSE = 2, ABSENT_ROWS = 20 };
 
 /* Which sample field feeds which stream. */
 static const enum field STREAM_FIELD[STREAM_COUNT] = {
-    [STREAM_STEP_MS] = FIELD_STEP_MS, [STREAM_COMPUTE] = FIELD_COMPUTE_MS,
-    [STREAM_ALLREDUCE] = FIELD_ALLREDUCE_MS, [STREAM_RECV] = FIELD_RECV_MS,
-    [STREAM_TP] = FIELD_TP_MS, [STREAM_EP] = FIELD_EP_MS, [STREAM_DATA] = FIELD_DATA_MS,
-    [STREAM_SM] = FIELD_SM, [STREAM_MEM] = FIELD_MEM, [STREAM_LOSS] = FIELD_LOSS,
-    [STREAM_GRAD] = FIELD_GRAD_NORM, [STREAM_TOKENS] = FIELD_TOKENS,
+    [STREAM_STEP_MS] = FIELD_STEP_MS,
+    [STREAM_COMPUTE] = FIELD_COMPUTE_MS,
+    [STREAM_ALLREDUCE] = FIELD_ALLREDUCE_MS,
+    [STREAM_RECV] = FIELD_RECV_MS,
+    [STREAM_TP] = FIELD_TP_MS,
+    [STREAM_EP] = FIELD_EP_MS,
+    [STREAM_DATA] = FIELD_DATA_MS,
+    [STREAM_SM] = FIELD_SM,
+    [STREAM_MEM] = FIELD_MEM,
+    [STREAM_LOSS] = FIELD_LOSS,
+    [STREAM_GRAD] = FIELD_GRAD_NORM,
+    [STREAM_TOKENS] = FIELD_TOKENS,
 };
 
 struct steps {
     int32_t ranks;
     struct row rows[ROWS_OPEN];
-    int64_t closed;            /* last closed step; -1 none */
-    int64_t finished;          /* newest step that half of the expected ranks reported */
-    int64_t rows_closed;       /* count since the attempt's start */
-    int64_t *newest;           /* by rank: newest step reported, -1 */
-    int64_t *seen_row;         /* by rank: rows_closed when last reported, -1 never */
-    int32_t expected;          /* ranks that reported within the last ABSENT_ROWS rows */
+    int64_t closed;      /* last closed step; -1 none */
+    int64_t finished;    /* newest step that half of the expected ranks reported */
+    int64_t rows_closed; /* count since the attempt's start */
+    int64_t *newest;     /* by rank: newest step reported, -1 */
+    int64_t *seen_row;   /* by rank: rows_closed when last reported, -1 never */
+    int32_t expected;    /* ranks that reported within the last ABSENT_ROWS rows */
 };
 
 static void row_init(struct row *row, int32_t ranks)
@@ -186,8 +193,8 @@ enum steps_outcome steps_feed(struct steps *steps, const struct sample *sample)
     return STEPS_USED;
 }
 
-/* Ranks whose newest step is at least STEPS_BEFORE_CLOSE rows past this one: since numbers have gaps,
- * rows are counted, not numbers. */
+/* Ranks whose newest step is at least STEPS_BEFORE_CLOSE rows past this one: since numbers have
+ * gaps, rows are counted, not numbers. */
 static bool is_left_behind(const struct steps *steps, const struct row *oldest)
 {
     int later = 0;

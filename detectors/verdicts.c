@@ -8,9 +8,15 @@
 
 struct verdict verdict_start(const struct engine *engine, enum verdict_kind kind, enum scope scope)
 {
-    struct verdict verdict = {.kind = kind, .scope = scope, .step = engine->last_step,
-                              .since_step = engine->last_step, .time_ns = engine->now_ns,
-                              .cause = CAUSE_UNKNOWN, .slowdown = 1, .gain = 0, .confidence = 1,
+    struct verdict verdict = {.kind = kind,
+                              .scope = scope,
+                              .step = engine->last_step,
+                              .since_step = engine->last_step,
+                              .time_ns = engine->now_ns,
+                              .cause = CAUSE_UNKNOWN,
+                              .slowdown = 1,
+                              .gain = 0,
+                              .confidence = 1,
                               .of_kind = kind};
 
     return verdict;
@@ -92,7 +98,8 @@ static void remember_seats(const struct engine *engine, struct open_verdict *ope
             open->seats[open->seat_count++] = engine->job->ranks[r];
 }
 
-struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, const uint8_t *covers)
+struct open_verdict *engine_open(struct engine *engine, struct verdict verdict,
+                                 const uint8_t *covers)
 {
     struct open_verdict *open = engine_keep(engine, &verdict, covers);
 
@@ -100,7 +107,8 @@ struct open_verdict *engine_open(struct engine *engine, struct verdict verdict, 
     return open;
 }
 
-struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict, const uint8_t *covers)
+struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict,
+                                 const uint8_t *covers)
 {
     struct open_verdict *open;
 

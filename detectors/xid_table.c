@@ -62,8 +62,9 @@ static const struct xid_row ROWS[] = {
 enum { NVLINK5_FIRST = 144, NVLINK5_LAST = 150 };
 
 static const char *const CLASS_NAMES[XID_CLASS_COUNT] = {
-    [XID_INFO] = "info",     [XID_APPLICATION] = "application", [XID_CONTAINED] = "contained",
-    [XID_NVLINK] = "nvlink", [XID_FATAL] = "fatal",
+    [XID_INFO] = "info",           [XID_APPLICATION] = "application",
+    [XID_CONTAINED] = "contained", [XID_NVLINK] = "nvlink",
+    [XID_FATAL] = "fatal",
 };
 
 const struct xid_row *xid_find(int32_t code)

@@ -1,5 +1,5 @@
-/* Reads a recording block by block, feeds the engine in the recording's own time and prints what it says.
- * The end of the input is never evidence: nothing is advanced or flushed there. */
+/* Reads a recording block by block, feeds the engine in the recording's own time and prints what it
+ * says. The end of the input is never evidence: nothing is advanced or flushed there. */
 #include "controller/cli/cmd_detect.h"
 
 #include "controller/base/json.h"
@@ -16,11 +16,11 @@ enum { BAD_LINES_SHOWN = 5, JOB_FILE_BYTES_MAX = 64 << 20 };
 struct detection {
     struct engine *engine;
     bool explain;
-    struct text line;          /* reused for every verdict */
+    struct text line; /* reused for every verdict */
     int64_t bad_lines;
     int64_t first_bad[BAD_LINES_SHOWN];
     const char *first_cause[BAD_LINES_SHOWN];
-    int64_t foreign_samples;   /* of another job in the same recording */
+    int64_t foreign_samples; /* of another job in the same recording */
     bool write_failed;
 };
 
@@ -41,7 +41,8 @@ static void print_verdicts(struct detection *detection)
         writer = json_writer(&detection->line);
         verdict_write(&verdict, &writer);
         text_add(&detection->line, "\n");
-        if (fwrite(detection->line.bytes, 1, detection->line.length, stdout) != detection->line.length)
+        if (fwrite(detection->line.bytes, 1, detection->line.length, stdout) !=
+            detection->line.length)
             detection->write_failed = true;
         if (detection->explain) {
             text_clear(&detection->line);
@@ -93,10 +94,13 @@ static enum status read_job(const char *path, struct job **ret_job, struct error
     return job_file_parse((struct view){document.bytes, document.length}, ret_job, reterr);
 }
 
-static enum status read_recording(struct detection *detection, const char *path, struct error *reterr)
+static enum status read_recording(struct detection *detection, const char *path,
+                                  struct error *reterr)
 {
     AUTO(line_reader_free) struct line_reader *reader = NULL;
-    struct lineproto parser = {.precision = PRECISION_NS, .on_sample = on_sample, .on_error = on_error,
+    struct lineproto parser = {.precision = PRECISION_NS,
+                               .on_sample = on_sample,
+                               .on_error = on_error,
                                .context = detection};
     struct view block;
 
@@ -123,9 +127,11 @@ static void report(const struct detection *detection)
         (void)fprintf(stderr, "%lld samples of other jobs were left out\n",
                       (long long)detection->foreign_samples);
     if (counts.wrong_rank + counts.wrong_host + counts.not_finite > 0)
-        (void)fprintf(stderr, "left out: %lld of ranks outside the world, %lld from a host that is not the "
-                      "rank's, %lld without a usable step or step_ms\n", (long long)counts.wrong_rank,
-                      (long long)counts.wrong_host, (long long)counts.not_finite);
+        (void)fprintf(stderr,
+                      "left out: %lld of ranks outside the world, %lld from a host that is not the "
+                      "rank's, %lld without a usable step or step_ms\n",
+                      (long long)counts.wrong_rank, (long long)counts.wrong_host,
+                      (long long)counts.not_finite);
 }
 
 static int fail(const char *what, const struct error *error)
@@ -134,8 +140,8 @@ static int fail(const char *what, const struct error *error)
     return status_exit_code(error->status);
 }
 
-static int run(struct detection *detection, const struct engine_params *params, const char *job_path,
-               const char *recording_path)
+static int run(struct detection *detection, const struct engine_params *params,
+               const char *job_path, const char *recording_path)
 {
     AUTO(job_free) struct job *job = NULL;
     struct error error = {.status = OK};
@@ -163,7 +169,8 @@ int cmd_detect(int argc, char **argv)
     bool no_detect = false;
     struct arguments arguments;
     const struct option_row rows[] = {
-        {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes", &job_path, NULL},
+        {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes",
+         &job_path, NULL},
         {"explain", 0, OPTION_FLAG, NULL, "the numbers behind each verdict, in words, on stderr",
          &detection.explain, NULL},
         {"budget", 0, OPTION_NUMBER, "NUMBER", "false evictions allowed in 10,000 GPU-months",
@@ -174,7 +181,8 @@ int cmd_detect(int argc, char **argv)
         .command = "detect",
         .arguments = "RECORDING",
         .summary = "prints the verdicts of a recording, one JSON line each",
-        .details = "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is stdin).\n"
+        .details = "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is "
+                   "stdin).\n"
                    "Time is the recording's alone: two runs print the same bytes.\n",
         .examples = "  broom detect --job job.json recording.lp.gz\n"
                     "  broom detect --job job.json --explain recording.lp.zst > verdicts.jsonl\n",

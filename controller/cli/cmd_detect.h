@@ -1,4 +1,5 @@
-/* `broom detect`: the verdicts of a recording, one JSON line each, by exactly the engine the daemon runs.
+/* `broom detect`: the verdicts of a recording, one JSON line each, by exactly the engine the daemon
+ * runs.
  */
 #ifndef BROOM_CLI_CMD_DETECT_H
 #define BROOM_CLI_CMD_DETECT_H

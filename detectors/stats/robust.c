@@ -74,9 +74,11 @@ double robust_mad(float *values, size_t count, double centre)
     return 1.4826 * robust_median(values, count);
 }
 
-/* Intervals that hold 40 % of the values each, with the normal quantiles of their ends: every one gives
- * the same centre and spread for normal data; the least spread is of the densest. */
-static const struct { double low, high, z_low, z_high; } INTERVALS[] = {
+/* Intervals that hold 40 % of the values each, with the normal quantiles of their ends: every one
+ * gives the same centre and spread for normal data; the least spread is of the densest. */
+static const struct {
+    double low, high, z_low, z_high;
+} INTERVALS[] = {
     {0.02, 0.42, -2.0537, -0.2019}, {0.10, 0.50, -1.2816, 0},      {0.20, 0.60, -0.8416, 0.2533},
     {0.30, 0.70, -0.5244, 0.5244},  {0.40, 0.80, -0.2533, 0.8416}, {0.50, 0.90, 0, 1.2816},
 };
@@ -94,7 +96,8 @@ static double quantile(float *values, size_t count, double p)
     return low + (place - (double)below) * (robust_select(values, count, below + 1) - low);
 }
 
-/* The least of several estimates is too low by about 1.7 / sqrt(n) (found by simulation, n 16 to 512). */
+/* The least of several estimates is too low by about 1.7 / sqrt(n) (found by simulation, n 16 to
+ * 512). */
 static struct robust_spread dense_spread(float *values, size_t count)
 {
     struct robust_spread best = {.centre = 0, .spread = INFINITY};

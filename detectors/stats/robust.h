@@ -1,5 +1,5 @@
-/* Order statistics and tails that every detector shares. Pure; nothing here keeps state. Samples are
- * float because they are kept in rings of millions; results are double.
+/* Order statistics and tails that every detector shares. Pure; nothing here keeps state. Samples
+ * are float because they are kept in rings of millions; results are double.
  */
 #ifndef BROOM_DETECTORS_STATS_ROBUST_H
 #define BROOM_DETECTORS_STATS_ROBUST_H
@@ -12,14 +12,14 @@ double robust_select(float *values, size_t count, size_t index);
 /* Median; the mean of the two middle values when count is even. Permutes values; count >= 1. */
 double robust_median(float *values, size_t count);
 
-/* The reference that a unit is held against: the point that 20 % of its peers lie below. Faults only
- * ever slow a unit down, so a low point still describes the healthy ones when most of the peers are
- * slow (a rack that is two thirds of a stage). Permutes values; count >= 1. */
+/* The reference that a unit is held against: the point that 20 % of its peers lie below. Faults
+ * only ever slow a unit down, so a low point still describes the healthy ones when most of the
+ * peers are slow (a rack that is two thirds of a stage). Permutes values; count >= 1. */
 double robust_reference(float *values, size_t count);
 
-/* Centre and spread of the healthy units among many, when up to half of them may be shifted to one side
- * and a quarter to either. Median and MAD, unless the densest 40 % of the values lie much closer
- * together than MAD says: then these are the healthy ones. Overwrites values; count >= 1. */
+/* Centre and spread of the healthy units among many, when up to half of them may be shifted to one
+ * side and a quarter to either. Median and MAD, unless the densest 40 % of the values lie much
+ * closer together than MAD says: then these are the healthy ones. Overwrites values; count >= 1. */
 struct robust_spread {
     double centre;
     double spread;

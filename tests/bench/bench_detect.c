@@ -1,10 +1,11 @@
-/* CPU time of the engine for one step and its memory, from 1,024 to 131,072 ranks with eight metrics each.
+/* CPU time of the engine for one step and its memory, from 1,024 to 131,072 ranks with eight
+ * metrics each.
  *
  *     bench_detect [STEPS]
  *
- * Samples are made beforehand for a few steps and fed again and again with new step numbers, so that
- * only the engine is timed. One rank is slow from the middle on, so that alarms, localisation and causes
- * are in the figure.
+ * Samples are made beforehand for a few steps and fed again and again with new step numbers, so
+ * that only the engine is timed. One rank is slow from the middle on, so that alarms, localisation
+ * and causes are in the figure.
  */
 #include "detectors/engine.h"
 
@@ -71,8 +72,8 @@ static struct job *make_job(int32_t ranks)
             (void)snprintf(name, sizeof name, "tray-%d", (int)tray);
             (void)job_intern_tray(job, name, rack);
         }
-        job->ranks[r] = (struct job_rank){.tray = tray, .gpu = (int16_t)(r % TRAY_RANKS),
-                                          .rail = (int16_t)(r % TRAY_RANKS)};
+        job->ranks[r] = (struct job_rank){
+            .tray = tray, .gpu = (int16_t)(r % TRAY_RANKS), .rail = (int16_t)(r % TRAY_RANKS)};
     }
     return job;
 }
@@ -114,8 +115,8 @@ static void run_size(int32_t ranks, int steps)
 
     for (int s = 0; s < 2 * DISTINCT_STEPS; s++)
         for (int32_t r = 0; r < ranks; r++)
-            samples[(size_t)s * (size_t)ranks + (size_t)r] =
-                make_sample(r, s >= DISTINCT_STEPS && r == culprit, &state);
+            samples[(size_t)s * (size_t)ranks + (size_t)r] = make_sample(
+                r, s >= DISTINCT_STEPS && r == culprit, &state);
     before_kib = peak_kib();
     engine = engine_new(job, &params);
     start = cpu_seconds();
@@ -148,7 +149,8 @@ int main(int argc, char **argv)
     static const int32_t SIZES[] = {1024, 2048, 4096, 10368, 32768, 65536, 131072};
     int steps = argc > 1 ? atoi(argv[1]) : 200;
 
-    printf("engine_feed of eight metrics a rank and step, %d steps, tp %d, pp %d\n", steps, TENSOR, STAGES);
+    printf("engine_feed of eight metrics a rank and step, %d steps, tp %d, pp %d\n", steps, TENSOR,
+           STAGES);
     (void)fflush(stdout);
     /* A process for each size: peak memory is the process's. */
     for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {

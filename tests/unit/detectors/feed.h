@@ -1,5 +1,5 @@
-/* A small synchronous job for detector tests: everything about a rank and step that a test wants to say is
- * an array entry, the rest is noise. One tray holds four ranks, one rack sixteen trays.
+/* A small synchronous job for detector tests: everything about a rank and step that a test wants to
+ * say is an array entry, the rest is noise. One tray holds four ranks, one rack sixteen trays.
  */
 #ifndef BROOM_TESTS_UNIT_DETECTORS_FEED_H
 #define BROOM_TESTS_UNIT_DETECTORS_FEED_H
@@ -19,12 +19,12 @@ struct feed {
     uint64_t random;
     int64_t now_ns;
     int64_t step;
-    double noise;              /* deviation of a rank's own work */
-    double slow[FEED_RANKS_MAX];   /* own work times this */
+    double noise;                    /* deviation of a rank's own work */
+    double slow[FEED_RANKS_MAX];     /* own work times this */
     double stall_ms[FEED_RANKS_MAX]; /* host time on top, SMs starving */
     double mem[FEED_RANKS_MAX];
     double transfer_ms;
-    double pause_ms;           /* of the whole job, in the next step only */
+    double pause_ms; /* of the whole job, in the next step only */
     double loss;
     bool nan_grad;
     bool send_compute, send_beats;
@@ -44,7 +44,8 @@ static inline struct job *feed_job(int32_t ranks, int32_t tp)
         (void)snprintf(name, sizeof name, "rack%d", (int)(r / 64));
         int32_t rack = job_intern_rack(job, name, NULL);
         (void)snprintf(name, sizeof name, "node%d", (int)(r / 4));
-        job->ranks[r] = (struct job_rank){.tray = job_intern_tray(job, name, rack), .gpu = (int16_t)(r % 4),
+        job->ranks[r] = (struct job_rank){.tray = job_intern_tray(job, name, rack),
+                                          .gpu = (int16_t)(r % 4),
                                           .rail = (int16_t)(r % 4)};
     }
     return job;
@@ -102,7 +103,8 @@ static inline void feed_send(struct feed *feed, struct sample *sample)
     feed_take(feed);
 }
 
-/* One step of every rank: 500 ms of own work, the tensor group and then the job wait for the last. */
+/* One step of every rank: 500 ms of own work, the tensor group and then the job wait for the last.
+ */
 static inline void feed_step(struct feed *feed)
 {
     int32_t ranks = feed->job->world_size, tp = feed->job->size[DIMENSION_TP];
@@ -122,12 +124,14 @@ static inline void feed_step(struct feed *feed)
 
         feed_set(&sample, FIELD_STEP, (double)feed->step);
         feed_set(&sample, FIELD_STEP_MS, step_ms);
-        feed_set(&sample, FIELD_ALLREDUCE_MS, last - group[r / tp] + feed->transfer_ms *
-                                                  (1 + 0.02 * test_random_unit(&feed->random)));
+        feed_set(&sample, FIELD_ALLREDUCE_MS,
+                 last - group[r / tp] +
+                     feed->transfer_ms * (1 + 0.02 * test_random_unit(&feed->random)));
         if (feed->send_compute)
             feed_set(&sample, FIELD_COMPUTE_MS, own[r]);
-        feed_set(&sample, FIELD_SM, (0.9 * busy + 0.2 * (step_ms - own[r])) / step_ms *
-                                        (1 + 0.01 * test_random_normal(&feed->random)));
+        feed_set(&sample, FIELD_SM,
+                 (0.9 * busy + 0.2 * (step_ms - own[r])) / step_ms *
+                     (1 + 0.01 * test_random_normal(&feed->random)));
         feed_set(&sample, FIELD_MEM, feed->mem[r]);
         feed_set(&sample, FIELD_GRAD_NORM, feed->nan_grad ? (double)NAN : 0.8);
         if (r == 0)
@@ -153,7 +157,8 @@ static inline void feed_beat(struct feed *feed, int32_t rank, const char *phase)
 }
 
 /* Beats of all ranks every ten seconds for so long; silent is by rank, computing too. */
-static inline void feed_stuck(struct feed *feed, int seconds, const bool *silent, const bool *computing)
+static inline void feed_stuck(struct feed *feed, int seconds, const bool *silent,
+                              const bool *computing)
 {
     for (int s = 0; s < seconds; s += 10) {
         feed->now_ns += INT64_C(10000000000);
@@ -163,10 +168,14 @@ static inline void feed_stuck(struct feed *feed, int seconds, const bool *silent
     }
 }
 
-static inline void feed_event(struct feed *feed, const char *kind, const char *host, const char *gpu, double code)
+static inline void feed_event(struct feed *feed, const char *kind, const char *host,
+                              const char *gpu, double code)
 {
-    struct sample sample = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .kind = view_of(kind),
-                            .host = view_of(host), .gpu = view_of(gpu)};
+    struct sample sample = {.measurement = MEASUREMENT_EVENT,
+                            .rank = RANK_NONE,
+                            .kind = view_of(kind),
+                            .host = view_of(host),
+                            .gpu = view_of(gpu)};
 
     if (code >= 0)
         feed_set(&sample, FIELD_CODE, code);

@@ -1,4 +1,5 @@
-/* The sequential tests: false alarms on clean noise, delay to a shift, what a spike does, equivariance. */
+/* The sequential tests: false alarms on clean noise, delay to a shift, what a spike does,
+ * equivariance. */
 #include "detectors/chart.h"
 #include "detectors/stats/robust.h"
 #include "tests/harness/test.h"
@@ -237,7 +238,8 @@ TESTS(T(white_noise_raises_no_alarm), T(noise_that_remembers_raises_no_alarm),
       T(a_shift_of_five_per_cent_shows_within_six_rows_at_half_a_per_cent_of_noise),
       T(a_shift_of_three_per_cent_shows_within_fifteen_rows_at_half_a_per_cent_of_noise),
       T(a_shift_of_five_per_cent_shows_within_fifty_rows_at_two_per_cent_of_noise),
-      T(one_spike_is_no_lasting_shift), T(spikes_in_a_third_of_the_rows_add_up_and_rare_ones_do_not),
+      T(one_spike_is_no_lasting_shift),
+      T(spikes_in_a_third_of_the_rows_add_up_and_rare_ones_do_not),
       T(scores_do_not_change_when_all_units_move_together_or_the_unit_of_time_does),
       T(half_of_the_units_shifted_at_once_stand_out_from_the_other_half),
       T(the_onset_of_a_shift_is_found_back), T(missing_values_are_neither_good_nor_bad))

@@ -229,7 +229,8 @@ TEST(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replac
     feed.step = 40;
     feed.now_ns += INT64_C(60000000000);
     for (int32_t r = 0; r < 4; r++) {
-        struct sample hello = {.measurement = MEASUREMENT_HELLO, .rank = r, .host = view_of("spare0")};
+        struct sample hello = {
+            .measurement = MEASUREMENT_HELLO, .rank = r, .host = view_of("spare0")};
         feed_set(&hello, FIELD_GPU, r);
         feed_set(&hello, FIELD_ATTEMPT, 2);
         feed_send(&feed, &hello);
@@ -237,8 +238,8 @@ TEST(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replac
     feed_steps(&feed, 60);
     CU_ASSERT(names(feed_find(&feed, VERDICT_CLEAR), SCOPE_RANK, "3"));
     CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
-    CU_ASSERT_STRING_EQUAL(engine_job(feed.engine)->trays[engine_job(feed.engine)->ranks[0].tray].node,
-                           "spare0");
+    CU_ASSERT_STRING_EQUAL(
+        engine_job(feed.engine)->trays[engine_job(feed.engine)->ranks[0].tray].node, "spare0");
     CU_ASSERT_EQUAL(engine_progress(feed.engine).attempt, 2);
     feed_close(&feed);
 }
@@ -309,7 +310,8 @@ TEST(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much)
 TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset),
       T(a_rank_that_was_slow_from_the_first_step_is_found),
-      T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host), T(one_rack_of_two_slow_is_that_rack),
+      T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host),
+      T(one_rack_of_two_slow_is_that_rack),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
       T(a_fault_that_went_away_is_cleared), T(spikes_of_changing_ranks_are_nobodys_fault),
       T(a_rank_that_stalls_in_every_third_step_is_found_though_its_median_is_normal),
@@ -317,5 +319,6 @@ TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(transfers_that_all_grow_are_a_regression_of_the_job_by_the_network),
       T(a_short_spell_of_congestion_is_nothing), T(pauses_of_the_whole_job_are_nothing),
       T(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replaced),
-      T(times_in_other_units_give_the_same_verdicts), T(switched_off_it_reads_everything_and_says_nothing),
+      T(times_in_other_units_give_the_same_verdicts),
+      T(switched_off_it_reads_everything_and_says_nothing),
       T(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much))

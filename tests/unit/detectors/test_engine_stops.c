@@ -97,7 +97,8 @@ TEST(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang)
 TEST(silence_after_the_job_has_finished_is_right)
 {
     struct feed feed;
-    struct sample mark = {.measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .kind = view_of("finished")};
+    struct sample mark = {
+        .measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .kind = view_of("finished")};
 
     open_running(&feed);
     feed_send(&feed, &mark);
@@ -174,7 +175,9 @@ TEST(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack)
 {
     struct feed feed;
     bool silent[RANKS] = {false}, computing[RANKS] = {false};
-    struct sample event = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .rack = view_of("rack0"),
+    struct sample event = {.measurement = MEASUREMENT_EVENT,
+                           .rank = RANK_NONE,
+                           .rack = view_of("rack0"),
                            .kind = view_of("nvlink_domain_down")};
     const struct verdict *verdict;
 
@@ -211,7 +214,9 @@ TEST(a_node_not_ready_while_steps_go_on_is_nothing)
 TEST(a_switch_tray_leaves_its_trays_in_the_job)
 {
     struct feed feed;
-    struct sample event = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .rack = view_of("rack1"),
+    struct sample event = {.measurement = MEASUREMENT_EVENT,
+                           .rank = RANK_NONE,
+                           .rack = view_of("rack1"),
                            .kind = view_of("nvswitch_tray_fault")};
 
     open_running(&feed);
@@ -284,7 +289,8 @@ TEST(a_node_whose_clock_is_an_hour_ahead_brings_no_crash)
     for (int step = 0; step < 60; step++) {
         feed_step(&feed);
         for (int32_t r = 16; r < 20; r++) {
-            struct sample beat = {.measurement = MEASUREMENT_BEAT, .rank = r, .phase = view_of("compute")};
+            struct sample beat = {
+                .measurement = MEASUREMENT_BEAT, .rank = r, .phase = view_of("compute")};
             beat.time_ns = feed.now_ns + INT64_C(3600000000000);
             feed_set(&beat, FIELD_STEP, (double)feed.step);
             engine_feed(feed.engine, &beat);
@@ -318,13 +324,16 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_rank_that_computes_for_ever_hangs_the_job_and_is_not_to_be_replaced),
       T(a_hang_is_told_within_five_minutes_of_the_last_step),
       T(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang),
-      T(silence_after_the_job_has_finished_is_right), T(when_everything_falls_silent_no_rank_is_singled_out),
+      T(silence_after_the_job_has_finished_is_right),
+      T(when_everything_falls_silent_no_rank_is_singled_out),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
       T(an_accused_rank_that_goes_on_is_not_to_be_replaced),
       T(application_xids_and_bare_nvlink_codes_are_no_faults),
       T(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack),
-      T(a_node_not_ready_while_steps_go_on_is_nothing), T(a_switch_tray_leaves_its_trays_in_the_job),
+      T(a_node_not_ready_while_steps_go_on_is_nothing),
+      T(a_switch_tray_leaves_its_trays_in_the_job),
       T(gradients_that_are_no_numbers_are_numeric_at_once),
-      T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back), T(one_high_loss_is_nothing),
-      T(a_clock_an_hour_ahead_does_not_move_time_alone),
-      T(a_node_whose_clock_is_an_hour_ahead_brings_no_crash), T(foreign_ranks_and_hosts_are_counted_and_left_out))
+      T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back),
+      T(one_high_loss_is_nothing), T(a_clock_an_hour_ahead_does_not_move_time_alone),
+      T(a_node_whose_clock_is_an_hour_ahead_brings_no_crash),
+      T(foreign_ranks_and_hosts_are_counted_and_left_out))

@@ -121,7 +121,8 @@ TEST(a_lane_is_outside_compute_only_when_all_its_groups_are)
             fixture.allreduce[r] -= 40;
     /* Replica 2 is late because its first stage computes for longer: its second stage waits. */
     fixture.compute[4] = fixture.compute[5] = 140;
-    fixture.allreduce[4] = fixture.allreduce[5] = fixture.allreduce[12] = fixture.allreduce[13] = 10;
+    fixture.allreduce[4] = fixture.allreduce[5] = fixture.allreduce[12] = fixture.allreduce[13] =
+        10;
     run(&fixture);
     CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.lane[1], 40.0 / 170, 0.001);
     CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.lane[2], 0, 0.001);

@@ -55,7 +55,8 @@ static struct robust_spread spread_of(size_t count, double shifted_part, double 
     uint64_t random = test_seed();
 
     for (size_t i = 0; i < count; i++)
-        values[i] = (float)(test_random_normal(&random) + ((double)i < shifted_part * (double)count ? shift : 0));
+        values[i] = (float)(test_random_normal(&random) +
+                            ((double)i < shifted_part * (double)count ? shift : 0));
     return robust_healthy_spread(values, count);
 }
 

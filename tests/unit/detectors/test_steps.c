@@ -123,5 +123,6 @@ TEST(a_rank_that_never_reports_is_not_waited_for)
 }
 
 TESTS(T(a_row_closes_with_its_last_rank), T(a_lost_line_holds_a_row_for_two_steps_and_no_longer),
-      T(a_line_that_is_late_by_a_step_is_still_used), T(doubled_lines_and_senseless_durations_are_left_out),
-      T(step_numbers_may_have_gaps), T(a_rank_that_never_reports_is_not_waited_for))
+      T(a_line_that_is_late_by_a_step_is_still_used),
+      T(doubled_lines_and_senseless_durations_are_left_out), T(step_numbers_may_have_gaps),
+      T(a_rank_that_never_reports_is_not_waited_for))

@@ -5,7 +5,10 @@
 
 TEST(codes_mean_what_the_vendor_says)
 {
-    static const struct { int32_t code, subcode; enum xid_class class; } ROWS[] = {
+    static const struct {
+        int32_t code, subcode;
+        enum xid_class class;
+    } ROWS[] = {
         {13, -1, XID_APPLICATION}, {31, -1, XID_APPLICATION}, {43, -1, XID_APPLICATION},
         {45, -1, XID_APPLICATION}, {48, -1, XID_FATAL},       {74, -1, XID_NVLINK},
         {79, -1, XID_FATAL},       {94, -1, XID_CONTAINED},   {95, -1, XID_FATAL},
