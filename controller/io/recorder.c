@@ -12,18 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SEGMENTS_AIMED = 16, FLUSH_PLAIN_BYTES = 4 << 20, ZSTD_LEVEL = 1 };
+/* A line longer than LINE_BYTES_MAX was refused by the parser and would make the recording
+ * unreadable. */
+enum { SEGMENTS_AIMED = 16, FLUSH_PLAIN_BYTES = 4 << 20, ZSTD_LEVEL = 1, LINE_BYTES_MAX = 65536 };
 static const int64_t SEGMENT_BYTES_MIN = 65536, SEGMENT_BYTES_MAX = 256 << 20;
 
 struct recorder {
     char *dir;
     int64_t bytes_max;
-    int fd;                        /* of the open segment; -1: none */
+    int fd;           /* of the open segment; -1: none */
+    struct text path; /* of the segment opened last */
     int64_t segment_bytes;
     int64_t unflushed_bytes;
     struct zstd_writer *zstd;
-    struct text packed;            /* compressed, not written yet */
-    struct text line;              /* a line that needed a timestamp */
+    struct text packed; /* compressed, not written yet */
+    struct text line;   /* a line that needed a timestamp */
     struct recorder_counts counts;
     char reason[128];
 };
@@ -63,13 +66,16 @@ static void write_packed(struct recorder *recorder)
 {
     size_t at = 0;
     while (at < recorder->packed.length) {
-        ssize_t wrote = write(recorder->fd, recorder->packed.bytes + at, recorder->packed.length - at);
+        ssize_t wrote = write(recorder->fd, recorder->packed.bytes + at,
+                              recorder->packed.length - at);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote < 0) {
             note_failure(recorder, "recording stopped");
             recorder->counts.lost_bytes += (int64_t)(recorder->packed.length - at);
             close_segment(recorder); /* a torn frame ends its segment; the next one starts clean */
+            if (recorder->segment_bytes == 0)
+                unlink(recorder->path.bytes); /* a full disk must not fill with empty files */
             break;
         }
         at += (size_t)wrote;
@@ -103,7 +109,8 @@ static void drop_segment(struct recorder *recorder, const char *name)
         recorder->counts.segments_dropped++;
 }
 
-/* Names are times of one width, so that name order is age. The room of one more segment is kept free. */
+/* Names are times of one width, so that name order is age. The room of one more segment is kept
+ * free. */
 static void drop_oldest(struct recorder *recorder, int64_t room_bytes)
 {
     struct dirent **entries = NULL;
@@ -124,15 +131,17 @@ static void drop_oldest(struct recorder *recorder, int64_t room_bytes)
 static int64_t segment_bytes_aimed(const struct recorder *recorder)
 {
     int64_t bytes = recorder->bytes_max / SEGMENTS_AIMED;
-    return bytes < SEGMENT_BYTES_MIN ? SEGMENT_BYTES_MIN : bytes > SEGMENT_BYTES_MAX ? SEGMENT_BYTES_MAX : bytes;
+    return bytes < SEGMENT_BYTES_MIN   ? SEGMENT_BYTES_MIN
+           : bytes > SEGMENT_BYTES_MAX ? SEGMENT_BYTES_MAX
+                                       : bytes;
 }
 
 static bool open_segment(struct recorder *recorder, int64_t arrival_ns)
 {
-    AUTO_TEXT path = {0};
     drop_oldest(recorder, segment_bytes_aimed(recorder));
-    text_addf(&path, "%s/rec-%019lld.lp.zst", recorder->dir, (long long)arrival_ns);
-    recorder->fd = open(path.bytes, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    text_clear(&recorder->path);
+    text_addf(&recorder->path, "%s/rec-%019lld.lp.zst", recorder->dir, (long long)arrival_ns);
+    recorder->fd = open(recorder->path.bytes, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
     if (recorder->fd < 0) {
         note_failure(recorder, "cannot make a segment");
         return false;
@@ -163,8 +172,17 @@ void recorder_flush(struct recorder *recorder)
         end_segment(recorder);
 }
 
-/* The timestamp at the end of a line: its length, 0 when the line has none. Fields hold '=', so a last word of digits
- * alone is one. */
+/* Without the blanks and the carriage return that the parser, too, takes off its end. */
+static struct view trim_end(struct view line)
+{
+    while (line.length > 0 &&
+           (line.bytes[line.length - 1] == ' ' || line.bytes[line.length - 1] == '\r'))
+        line.length--;
+    return line;
+}
+
+/* The timestamp at the end of a line: its length, 0 when the line has none. Fields hold '=', so a
+ * last word of digits alone is one. */
 static size_t timestamp_length(struct view line)
 {
     size_t length = 0;
@@ -179,13 +197,14 @@ static size_t timestamp_length(struct view line)
     return 0;
 }
 
-static void add_changed_line(struct recorder *recorder, struct view line, size_t timestamp, int64_t unit_ns,
-                             int64_t arrival_ns)
+static void add_changed_line(struct recorder *recorder, struct view line, size_t timestamp,
+                             int64_t unit_ns, int64_t arrival_ns)
 {
     int64_t time = 0;
     int64_t time_ns = arrival_ns;
     struct view digits = {line.bytes + line.length - timestamp, timestamp};
-    if (timestamp > 0 && (!text_parse_int(digits, &time) || __builtin_mul_overflow(time, unit_ns, &time_ns)))
+    if (timestamp > 0 &&
+        (!text_parse_int(digits, &time) || __builtin_mul_overflow(time, unit_ns, &time_ns)))
         return; /* no recording takes such a line; the sender was told */
     size_t kept = line.length - timestamp;
     while (kept > 0 && line.bytes[kept - 1] == ' ')
@@ -193,23 +212,27 @@ static void add_changed_line(struct recorder *recorder, struct view line, size_t
     text_clear(&recorder->line);
     text_add_bytes(&recorder->line, line.bytes, kept);
     text_addf(&recorder->line, " %lld\n", (long long)time_ns);
-    zstd_writer_add(recorder->zstd, (struct view){recorder->line.bytes, recorder->line.length}, &recorder->packed);
+    zstd_writer_add(recorder->zstd, (struct view){recorder->line.bytes, recorder->line.length},
+                    &recorder->packed);
 }
 
 /* Whole runs of lines that need no change go in as one piece. */
-static void add_lines(struct recorder *recorder, struct view lines, int64_t unit_ns, int64_t arrival_ns)
+static void add_lines(struct recorder *recorder, struct view lines, int64_t unit_ns,
+                      int64_t arrival_ns)
 {
     const char *run = lines.bytes, *at = lines.bytes, *end = lines.bytes + lines.length;
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *stop = newline != NULL ? newline : end;
         const char *next = newline != NULL ? newline + 1 : end;
-        struct view line = {at, (size_t)(stop - at)};
+        struct view line = trim_end((struct view){at, (size_t)(stop - at)});
         size_t timestamp = timestamp_length(line);
-        bool is_comment = line.length == 0 || *at == '#';
-        if (newline == NULL || (!is_comment && (timestamp == 0 || unit_ns != 1))) {
-            zstd_writer_add(recorder->zstd, (struct view){run, (size_t)(at - run)}, &recorder->packed);
-            if (!is_comment)
+        bool is_whole = line.bytes + line.length == stop && timestamp > 0 && unit_ns == 1;
+        bool is_left_out = line.length == 0 || *at == '#' || (size_t)(stop - at) > LINE_BYTES_MAX;
+        if (newline == NULL || is_left_out || !is_whole) {
+            zstd_writer_add(recorder->zstd, (struct view){run, (size_t)(at - run)},
+                            &recorder->packed);
+            if (!is_left_out)
                 add_changed_line(recorder, line, timestamp, unit_ns, arrival_ns);
             run = next;
         }
@@ -240,6 +263,7 @@ void recorder_free(struct recorder *recorder)
     end_segment(recorder);
     text_done(&recorder->packed);
     text_done(&recorder->line);
+    text_done(&recorder->path);
     xfree(recorder->dir);
     xfree(recorder);
 }

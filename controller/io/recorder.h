@@ -17,7 +17,7 @@ void recorder_free(struct recorder *recorder);   /* ends the segment */
 DEFINE_AUTO(struct recorder, recorder_free)
 
 /* Adds a body of lines. Timestamps are in units of unit_ns; they are written in nanoseconds, and lines without one get
- * arrival_ns. */
+ * arrival_ns. Blank lines, comments and lines over 64 KiB are left out. */
 void recorder_add(struct recorder *recorder, struct view lines, int64_t unit_ns, int64_t arrival_ns);
 /* Makes everything so far readable by others. Call every few seconds. */
 void recorder_flush(struct recorder *recorder);

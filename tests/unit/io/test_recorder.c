@@ -3,9 +3,11 @@
 #include "tests/harness/test.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static char dir[] = "/tmp/broom-rec-XXXXXX";
@@ -59,12 +61,14 @@ TEST(what_goes_in_comes_out_with_timestamps_in_nanoseconds)
     int64_t bytes = 0;
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
     CU_ASSERT_EQUAL_FATAL(recorder_open(dir, 1 << 20, &recorder, NULL), OK);
-    add(recorder, "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2\nbeat,job=j,rank=1 step=3 88", 1);
+    add(recorder,
+        "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2\nbeat,job=j,rank=1 step=3 88", 1);
     add(recorder, "beat,job=j,rank=1 step=4 5\n", 1000000000);
     recorder_free(recorder);
     CU_ASSERT_EQUAL(read_segments(&back, &bytes), 1);
-    CU_ASSERT_STRING_EQUAL(back.bytes, "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2 4242\n"
-                                       "beat,job=j,rank=1 step=3 88\nbeat,job=j,rank=1 step=4 5000000000\n");
+    CU_ASSERT_STRING_EQUAL(back.bytes,
+                           "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2 4242\n"
+                           "beat,job=j,rank=1 step=3 88\nbeat,job=j,rank=1 step=4 5000000000\n");
     clear_dir();
 }
 
@@ -96,7 +100,8 @@ TEST(the_oldest_segments_go_when_the_room_is_used_up)
     for (int i = 0; i < 60; i++) {
         AUTO_TEXT lines = {0};
         for (int k = 0; k < 1000; k++)
-            text_addf(&lines, "beat,job=j,rank=1 step=%llu 77\n", (unsigned long long)test_random(&state));
+            text_addf(&lines, "beat,job=j,rank=1 step=%llu 77\n",
+                      (unsigned long long)test_random(&state));
         recorder_add(recorder, (struct view){lines.bytes, lines.length}, 1, i + 1);
         recorder_flush(recorder);
     }
@@ -109,5 +114,86 @@ TEST(the_oldest_segments_go_when_the_room_is_used_up)
     clear_dir();
 }
 
-TESTS(T(what_goes_in_comes_out_with_timestamps_in_nanoseconds), T(a_flush_makes_lines_readable_while_it_goes_on),
-      T(the_oldest_segments_go_when_the_room_is_used_up))
+static struct recorder *open_recorder(void)
+{
+    struct recorder *recorder = NULL;
+    text_copy(dir, sizeof dir, "/tmp/broom-rec-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    CU_ASSERT_EQUAL_FATAL(recorder_open(dir, 1 << 20, &recorder, NULL), OK);
+    return recorder;
+}
+
+TEST(line_ends_of_other_systems_do_not_hide_the_timestamp)
+{
+    struct recorder *recorder = open_recorder();
+    AUTO_TEXT back = {0};
+    int64_t bytes = 0;
+    add(recorder, "beat,job=j,rank=1 step=1 77\r\nbeat,job=j,rank=1 step=2\r\n\r\n", 1);
+    add(recorder, "beat,job=j,rank=1 step=3 88  \nbeat,job=j,rank=1 step=4 \n", 1);
+    recorder_free(recorder);
+    read_segments(&back, &bytes);
+    CU_ASSERT_STRING_EQUAL(back.bytes,
+                           "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2 4242\n"
+                           "beat,job=j,rank=1 step=3 88\nbeat,job=j,rank=1 step=4 4242\n");
+    clear_dir();
+}
+
+TEST(a_line_of_ten_megabytes_leaves_the_recording_readable)
+{
+    struct recorder *recorder = open_recorder();
+    AUTO_TEXT back = {0};
+    AUTO_TEXT lines = {0};
+    AUTO_FREE char *long_line = xmalloc(10 << 20);
+    int64_t bytes = 0;
+    memset(long_line, 'x', 10 << 20);
+    text_add(&lines, "beat,job=j,rank=1 step=1 77\n");
+    text_add_bytes(&lines, long_line, 10 << 20);
+    text_add(&lines, "\nbeat,job=j,rank=1 step=2 78\n");
+    recorder_add(recorder, (struct view){lines.bytes, lines.length}, 1, 4242);
+    recorder_free(recorder);
+    read_segments(&back, &bytes);
+    CU_ASSERT_STRING_EQUAL(back.bytes,
+                           "beat,job=j,rank=1 step=1 77\nbeat,job=j,rank=1 step=2 78\n");
+    clear_dir();
+}
+
+/* A limit on file sizes makes writes fail as a full disk does. */
+static void set_disk_full(bool is_full)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = is_full ? 0 : limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+TEST(a_full_disk_is_told_leaves_no_empty_files_and_recording_goes_on_after_it)
+{
+    struct recorder *recorder = open_recorder();
+    AUTO_TEXT back = {0};
+    int64_t bytes = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    set_disk_full(true);
+    for (int i = 0; i < 5; i++) {
+        add(recorder, "beat,job=j,rank=1 step=1 77\n", 1);
+        recorder_flush(recorder);
+    }
+    set_disk_full(false);
+    CU_ASSERT_EQUAL(recorder_counts(recorder).failed_writes, 5);
+    CU_ASSERT(recorder_counts(recorder).lost_bytes > 0);
+    CU_ASSERT_PTR_NOT_NULL(recorder_counts(recorder).reason);
+    CU_ASSERT_EQUAL(read_segments(&back, &bytes), 0);
+    add(recorder, "beat,job=j,rank=1 step=2 78\n", 1);
+    recorder_flush(recorder);
+    CU_ASSERT_PTR_NULL(recorder_counts(recorder).reason);
+    recorder_free(recorder);
+    CU_ASSERT_EQUAL(read_segments(&back, &bytes), 1);
+    CU_ASSERT_STRING_EQUAL(back.bytes, "beat,job=j,rank=1 step=2 78\n");
+    clear_dir();
+}
+
+TESTS(T(what_goes_in_comes_out_with_timestamps_in_nanoseconds),
+      T(a_flush_makes_lines_readable_while_it_goes_on),
+      T(the_oldest_segments_go_when_the_room_is_used_up),
+      T(line_ends_of_other_systems_do_not_hide_the_timestamp),
+      T(a_line_of_ten_megabytes_leaves_the_recording_readable),
+      T(a_full_disk_is_told_leaves_no_empty_files_and_recording_goes_on_after_it))
