@@ -102,28 +102,32 @@ static struct live_job *find_cached(struct jobs *jobs, struct view name)
     return jobs->last_found;
 }
 
-static int64_t bytes_of_job(const struct jobs *jobs, int32_t world_size, int64_t *ret_series_bytes)
+static int64_t bytes_of_job(const struct jobs *jobs, int64_t used_bytes, int32_t world_size,
+                            int64_t *ret_series_bytes)
 {
     int64_t engine = (int64_t)world_size * ENGINE_BYTES_PER_RANK;
-    int64_t room = jobs->limits.memory_bytes - jobs->bytes - engine;
+    int64_t room = jobs->limits.memory_bytes - used_bytes - engine;
     *ret_series_bytes = room < jobs->limits.series_bytes_per_job ? room : jobs->limits.series_bytes_per_job;
     return engine + *ret_series_bytes;
 }
 
-static enum status check_room(const struct jobs *jobs, const char *name, int32_t world_size,
+/* replaced: the job whose place the new one takes, or NULL. */
+static enum status check_room(const struct jobs *jobs, const struct live_job *replaced, const struct job *layout,
                               int64_t *ret_bytes, int64_t *ret_series_bytes, struct error *reterr)
 {
-    if (world_size > jobs->limits.ranks)
-        return error_set(reterr, ERR_LIMIT, "job '%s' has %d ranks; limits.ranks is %d", name, world_size,
-                         jobs->limits.ranks);
-    if (jobs->count >= jobs->limits.jobs)
-        return error_set(reterr, ERR_LIMIT, "no room for job '%s': limits.jobs is %d", name,
+    int64_t used_bytes = jobs->bytes - (replaced != NULL ? replaced->bytes : 0);
+    if (layout->world_size > jobs->limits.ranks)
+        return error_set(reterr, ERR_LIMIT, "job '%s' has %d ranks; limits.ranks is %d", layout->name,
+                         layout->world_size, jobs->limits.ranks);
+    if (replaced == NULL && jobs->count >= jobs->limits.jobs)
+        return error_set(reterr, ERR_LIMIT, "no room for job '%s': limits.jobs is %d", layout->name,
                          jobs->limits.jobs);
-    *ret_bytes = bytes_of_job(jobs, world_size, ret_series_bytes);
-    if (*ret_series_bytes < (int64_t)world_size * SERIES_BYTES_MIN_PER_RANK)
+    *ret_bytes = bytes_of_job(jobs, used_bytes, layout->world_size, ret_series_bytes);
+    if (*ret_series_bytes < (int64_t)layout->world_size * SERIES_BYTES_MIN_PER_RANK)
         return error_set(reterr, ERR_LIMIT,
-                         "no memory for job '%s' of %d ranks: %lld of limits.memory_bytes=%lld are used", name,
-                         world_size, (long long)jobs->bytes, (long long)jobs->limits.memory_bytes);
+                         "no memory for job '%s' of %d ranks: %lld of limits.memory_bytes=%lld are used",
+                         layout->name, layout->world_size, (long long)used_bytes,
+                         (long long)jobs->limits.memory_bytes);
     return OK;
 }
 
@@ -158,11 +162,12 @@ static void unlink_job(struct jobs *jobs, struct live_job *live)
     live_job_free(live);
 }
 
-static enum status add_job(struct jobs *jobs, const struct job *layout, bool has_document, int64_t now_ns,
-                           struct error *reterr)
+/* Adds the job, in the place of `replaced` when that is not NULL; on failure everything is as before. */
+static enum status add_job(struct jobs *jobs, struct live_job *replaced, const struct job *layout,
+                           bool has_document, int64_t now_ns, struct error *reterr)
 {
     int64_t bytes, series_bytes;
-    TRY(check_room(jobs, layout->name, layout->world_size, &bytes, &series_bytes, reterr));
+    TRY(check_room(jobs, replaced, layout, &bytes, &series_bytes, reterr));
     struct live_job *live = xcalloc(1, sizeof *live);
     live->name = xstrdup(layout->name);
     live->uid = workload_uid(layout->workload_json);
@@ -172,6 +177,13 @@ static enum status add_job(struct jobs *jobs, const struct job *layout, bool has
     live->has_document = has_document;
     live->layout_changed = true;
     live->bytes = bytes;
+    if (replaced != NULL) {
+        live->last_sample_ns = replaced->last_sample_ns;
+        live->sender_lag_ns = replaced->sender_lag_ns;
+        memcpy(live->first_lags_ns, replaced->first_lags_ns, sizeof live->first_lags_ns);
+        live->lag_count = replaced->lag_count;
+        unlink_job(jobs, replaced);
+    }
     jobs->bytes += bytes;
     insert_by_name(jobs, live);
     return OK;
@@ -197,7 +209,7 @@ enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_
     struct live_job *live = jobs_find(jobs, view_of(document->name));
     *ret_created = live == NULL;
     if (live == NULL)
-        return add_job(jobs, document, true, now_ns, reterr);
+        return add_job(jobs, NULL, document, true, now_ns, reterr);
     AUTO_FREE const char *uid = workload_uid(document->workload_json);
     if (uid[0] != '\0' && live->uid[0] != '\0' && strcmp(uid, live->uid) != 0 && is_live(live, now_ns))
         return error_set(reterr, ERR_CONFLICT,
@@ -213,11 +225,7 @@ enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_
         return OK;
     }
     /* Another shape is another run: the old statistics mean nothing for it. */
-    int64_t last_sample_ns = live->last_sample_ns;
-    unlink_job(jobs, live);
-    TRY(add_job(jobs, document, true, now_ns, reterr));
-    jobs_find(jobs, view_of(document->name))->last_sample_ns = last_sample_ns;
-    return OK;
+    return add_job(jobs, live, document, true, now_ns, reterr);
 }
 
 static int32_t size_or_one(const struct sample *hello, enum field field)
@@ -269,7 +277,7 @@ static const char *take_first_hello(struct jobs *jobs, const struct sample *hell
     if (!sample_has(hello, FIELD_WORLD) || !is_whole(hello->values[FIELD_WORLD], 1, JOB_RANKS_MAX))
         return "hello without a usable world: the job is unknown";
     AUTO(job_free) struct job *job = job_of_hello(jobs, hello);
-    if (add_job(jobs, job, false, now_ns, &error) != OK)
+    if (add_job(jobs, NULL, job, false, now_ns, &error) != OK)
         return JOBS_NO_ROOM;
     jobs->last_found = jobs_find(jobs, hello->job);
     return NULL;
@@ -286,13 +294,23 @@ static bool is_foreign_host(const struct job *job, const struct sample *sample)
 
 static const int64_t LAG_STEP_NEAR_NS = 10000000, LAG_STEP_FAR_NS = 1000000000;
 
-/* A median by steps: each line pulls the estimate one step towards its own lag, so half of the lines must agree
- * before it moves far. */
+/* The exact median of the first lines: one of them with a wrong clock is outvoted at once. */
+static int64_t first_median(struct live_job *live, int64_t lag_ns)
+{
+    int place = live->lag_count++;
+    for (; place > 0 && live->first_lags_ns[place - 1] > lag_ns; place--)
+        live->first_lags_ns[place] = live->first_lags_ns[place - 1];
+    live->first_lags_ns[place] = lag_ns;
+    return live->first_lags_ns[live->lag_count / 2];
+}
+
+/* Later a median by steps: each line pulls the estimate one step towards its own lag, so half of the lines must
+ * agree before it moves far. */
 static void follow_lag(struct live_job *live, int64_t time_ns, int64_t now_ns)
 {
     int64_t lag_ns = now_ns - time_ns;
-    if (live->last_sample_ns == 0) {
-        live->sender_lag_ns = lag_ns;
+    if (live->lag_count < JOBS_LAG_LINES) {
+        live->sender_lag_ns = first_median(live, lag_ns);
         return;
     }
     int64_t off_ns = lag_ns - live->sender_lag_ns;
@@ -303,7 +321,12 @@ static void follow_lag(struct live_job *live, int64_t time_ns, int64_t now_ns)
 
 int64_t jobs_sender_time(const struct live_job *live, int64_t now_ns)
 {
-    return live->last_sample_ns == 0 ? 0 : now_ns - live->sender_lag_ns;
+    return live->lag_count == 0 ? 0 : now_ns - live->sender_lag_ns;
+}
+
+bool jobs_is_time_sure(const struct live_job *live)
+{
+    return live->lag_count == JOBS_LAG_LINES;
 }
 
 static void feed(struct live_job *live, const struct sample *sample, int64_t now_ns)

@@ -18,6 +18,8 @@ struct jobs_limits {
     int32_t ranks;                 /* of one job */
 };
 
+enum { JOBS_LAG_LINES = 15 };
+
 struct live_job {
     const char *name;
     struct engine *engine;
@@ -26,6 +28,8 @@ struct live_job {
     int64_t first_seen_ns;
     int64_t last_sample_ns;        /* arrival of its newest line; 0 when only a document came */
     int64_t sender_lag_ns;         /* our clock less the senders', a running median; 0 before the first line */
+    int64_t first_lags_ns[JOBS_LAG_LINES]; /* ascending, of its first lines */
+    int lag_count;
     int64_t bytes;                 /* charged to the budget */
     const char *uid;               /* of the workload, "" when unknown */
     bool has_document;             /* else its layout comes from hello lines alone */
@@ -46,7 +50,8 @@ struct live_job *jobs_first(const struct jobs *jobs);                   /* by na
 int32_t jobs_count(const struct jobs *jobs);
 
 /* A job document (lent). ERR_CONFLICT: a live job of this name has another workload uid. ERR_LIMIT: no room.
- * A document of the same shape leaves the engine's state as it is. */
+ * A document of the same shape leaves the engine's state as it is; one of another shape makes the job anew. On
+ * failure everything is as before. */
 MUST_CHECK enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_ns,
                                 bool *ret_created, struct error *reterr);
 
@@ -60,6 +65,9 @@ const char *jobs_take(struct jobs *jobs, const struct sample *sample, int64_t no
 /* What the senders' clocks show now, by how far they were behind ours when lines came; 0 before the first line.
  * A median: one rank whose clock is an hour off does not move it. */
 int64_t jobs_sender_time(const struct live_job *live, int64_t now_ns);
+
+/* Whether enough lines came to tell a wrong clock from the right ones: before that, time says nothing of silence. */
+bool jobs_is_time_sure(const struct live_job *live);
 
 /* Remembers a verdict that holds, or forgets the one that a clear ends. */
 void jobs_note_verdict(struct live_job *live, const struct verdict *verdict);

@@ -418,9 +418,8 @@ static void record_layouts(struct pipeline *pipeline)
 static void observe_time(struct pipeline *pipeline)
 {
     for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
-        int64_t engine_now_ns = jobs_sender_time(live, pipeline->now_ns);
-        if (engine_now_ns > 0)
-            engine_advance(live->engine, engine_now_ns);
+        if (jobs_is_time_sure(live))
+            engine_advance(live->engine, jobs_sender_time(live, pipeline->now_ns));
         take_verdicts(pipeline, live);
         tell_progress(pipeline, live);
         pipeline->counts.rollups += captures_emit_rollups(live, pipeline->now_ns, add_spoolable, pipeline);

@@ -308,7 +308,7 @@ static bool take_timestamp(struct cursor *cursor)
     if (!text_parse_int(rest, &value))
         return fail(cursor, "the timestamp is not a whole number");
     if (__builtin_mul_overflow(value, FACTORS[cursor->parser->precision], &cursor->sample.time_ns) ||
-        cursor->sample.time_ns <= 0)
+        cursor->sample.time_ns <= 0 || cursor->sample.time_ns > LINEPROTO_TIME_NS_MAX)
         return fail(cursor, "the timestamp is out of range: is precision= right?");
     return true;
 }

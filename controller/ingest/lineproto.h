@@ -10,6 +10,9 @@ enum precision { PRECISION_NS = 0, PRECISION_US, PRECISION_MS, PRECISION_S };
 
 enum { LINE_BYTES_MAX = 65536 };
 
+/* The year 2116: later timestamps are refused, so that sums of two times never overflow. */
+#define LINEPROTO_TIME_NS_MAX (INT64_MAX / 2)
+
 struct lineproto_counts {
     int64_t lines, samples, fields, bad_lines, unknown_measurements, unknown_tags, unknown_fields;
 };
