@@ -15,7 +15,7 @@
 static const int64_t AHEAD_NS = 12 * SECOND, GAP_NS = 60 * SECOND;
 /* A group whose lateness moved by more than this part of the work is not what it was. */
 static const double LATE_TOLERANCE = 0.015;
-enum { OUTLIVED_ROWS = 200 };
+enum { OUTLIVED_ROWS = 200, TRAYS_EXTRA = 4096 };
 /* A restart without a word: this part of the ranks reports steps from before the last closed one.
  */
 static const double BACK_SHARE = 0.25;
@@ -476,6 +476,16 @@ static bool take_sizes(struct engine *engine, const struct sample *sample)
     return true;
 }
 
+/* A tray by name; a new one as long as there are not absurdly many. */
+static int32_t seat_tray(struct job *job, const char *host)
+{
+    int32_t tray = job_find_tray(job, host);
+
+    if (tray == JOB_NONE && job->tray_count < job->world_size + TRAYS_EXTRA)
+        tray = job_intern_tray(job, host, JOB_NONE);
+    return tray;
+}
+
 static bool take_seat(struct engine *engine, const struct sample *sample)
 {
     char host[VERDICT_ID_BYTES];
@@ -485,7 +495,7 @@ static bool take_seat(struct engine *engine, const struct sample *sample)
     if (sample->host.length > 0 && sample->host.length < sizeof host) {
         memcpy(host, sample->host.bytes, sample->host.length);
         host[sample->host.length] = '\0';
-        now.tray = job_intern_tray(engine->job, host, JOB_NONE);
+        now.tray = seat_tray(engine->job, host);
     }
     if (sample_has(sample, FIELD_GPU) && sample->values[FIELD_GPU] >= 0 &&
         sample->values[FIELD_GPU] < 1024)

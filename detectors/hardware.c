@@ -12,7 +12,7 @@
 #define SECOND INT64_C(1000000000)
 
 static const int64_t HOLD_NS = 10 * SECOND;
-static const int64_t GONE_MARGIN_NS = 2 * SECOND;
+static const int64_t CHECK_NS = SECOND / 2, GONE_MARGIN_NS = 2 * SECOND;
 static const double HOLD_STEPS = 3;
 /* Shorter than what a stop without an event takes to be told. */
 static const int64_t STOPPED_NS = 15 * SECOND;
@@ -347,8 +347,11 @@ void hardware_check(struct engine *engine)
 {
     struct hardware *hardware = &engine->hardware;
 
-    if (hardware->waiting <= 0)
+    /* While something waits every sample comes here; a look at all trays once in a while is enough.
+     */
+    if (hardware->waiting <= 0 || engine->now_ns - hardware->checked_ns < CHECK_NS)
         return;
+    hardware->checked_ns = engine->now_ns;
     check_racks(engine);
     for (int32_t t = 0; t < hardware->tray_count; t++) {
         struct suspicion *suspicion = &hardware->trays[t];
