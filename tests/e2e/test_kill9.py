@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""broomd is killed with SIGKILL in every phase of an incident, while the cluster has acted and not answered, and at random times, and
+is started again. `broom rehearse` checks the ending against the cluster's own log; here that log is counted once more."""
+import collections
+import json
+import os
+import random
+import re
+import subprocess
+import tempfile
+
+from daemon import BROOM, ROOT, run
+
+POLICY = os.path.join(ROOT, 'deploy/policies/nvl72-enforce.yaml')
+SEED = int(os.environ.get('TEST_SEED', random.randrange(1 << 30)))
+ROUNDS = int(os.environ.get('TEST_ROUNDS', 3))
+ONCE = ('cordon', 'promise_spare', 'restart_job', 'hand_over')
+
+
+def rehearse(scenario, *moments, speed, seed=1):
+    """The rehearsal with broomd killed at these moments: what it said, and the cluster's log."""
+    with tempfile.TemporaryDirectory(prefix='broom-kill9-') as out:
+        words = [BROOM, 'rehearse', scenario, '--policy', POLICY, '--seed', str(seed), '--speed', str(speed), '--out', out]
+        for moment in moments:
+            words += ['--crash-at', moment]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=280, check=False)
+        assert done.returncode == 0, f'{" ".join(words)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}'
+        kills = done.stdout.count('kill -9 of broomd')
+        assert kills == len(moments), f'{kills} kills of {len(moments)}\n{done.stdout}'
+        with open(out + '/actions.jsonl', encoding='utf-8') as file:
+            return done.stdout, [json.loads(line) for line in file]
+
+
+def check_once(said, log):
+    """Each action was asked of the cluster once, by id and, for what a tray-lost or rack-fault needs, by verb."""
+    asked = [entry for entry in log if entry.get('verb')]
+    again = [entry for entry in asked if entry.get('repeated')]
+    assert not again, f'asked twice: {again}\n{said}'
+    done = collections.Counter(entry['verb'] for entry in asked if entry.get('outcome') == 'succeeded')
+    for verb in ONCE:
+        assert done[verb] == 1, f'{verb} was done {done[verb]} times\n{said}'
+    assert not re.search(r'escalated|cancelled', said), said
+
+
+def test_tray_lost_survives_a_kill_in_each_phase():
+    check_once(*rehearse('tray-lost', 'suspected', 'confirmed', 'placing', 'resuming', 'verifying', 'repairing', speed=30))
+
+
+def test_tray_lost_survives_a_kill_before_each_answer():
+    check_once(*rehearse('tray-lost', 'cordon', 'promise_spare', 'restart_job', 'hand_over', speed=30))
+
+
+def test_rack_fault_survives_a_kill_in_each_phase():
+    check_once(*rehearse('rack-fault', 'suspected', 'confirmed', 'placing', 'resuming', 'verifying', 'repairing', speed=30))
+
+
+def test_rack_fault_survives_a_kill_before_each_answer():
+    check_once(*rehearse('rack-fault', 'cordon', 'promise_spare', 'restart_job', 'hand_over', speed=30))
+
+
+def test_tray_lost_survives_kills_at_random_times():
+    """The fault is seen at about 5m30s and mended three minutes later."""
+    chance = random.Random(SEED)
+    for _ in range(ROUNDS):
+        seed = chance.randrange(1, 1000)
+        moments = sorted(chance.uniform(300, 510) for _ in range(4))
+        moments = [f'{int(moment * 1000)}ms' for moment in moments]
+        print(f'TEST_SEED={SEED}: rehearsal seed {seed}, kills at', *moments, flush=True)
+        check_once(*rehearse('tray-lost', *moments, speed=30, seed=seed))
+
+
+if __name__ == '__main__':
+    print(f'TEST_SEED={SEED} TEST_ROUNDS={ROUNDS}')
+    run([test_tray_lost_survives_a_kill_in_each_phase, test_tray_lost_survives_a_kill_before_each_answer,
+         test_rack_fault_survives_a_kill_in_each_phase, test_rack_fault_survives_a_kill_before_each_answer,
+         test_tray_lost_survives_kills_at_random_times])
