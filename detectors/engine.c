@@ -443,6 +443,31 @@ static void feed_mark(struct engine *engine, const struct sample *sample)
         engine->masked_until_step = (int64_t)sample->values[FIELD_STEP];
 }
 
+/* Where ranks send no beats, the gauges of their host are all that is heard of them between steps:
+ * hosts whose gauges go on are not the silent ones. */
+static void feed_gauge(struct engine *engine, const struct sample *sample)
+{
+    struct liveness *live = &engine->live;
+    int32_t tray = engine->gauge_tray;
+
+    if (live->beat_gap_ns > 0 || sample->host.length == 0)
+        return;
+    /* Lines of one host come together: the last one is tried first. */
+    if (tray >= engine->job->tray_count ||
+        !view_equals(sample->host, engine->job->trays[tray].node)) {
+        for (tray = 0; tray < engine->job->tray_count; tray++)
+            if (view_equals(sample->host, engine->job->trays[tray].node))
+                break;
+        if (tray == engine->job->tray_count)
+            return;
+        engine->gauge_tray = tray;
+    }
+    if (tray >= engine->grid->cut[CUT_TRAY].count)
+        return;
+    for (int32_t i = 0; i < grid_size(engine->grid, CUT_TRAY, tray); i++)
+        live->seen_ns[grid_members(engine->grid, CUT_TRAY, tray)[i]] = engine->now_ns;
+}
+
 /* Sizes from a hello that make one job: the grid is laid out anew while nothing was learned. */
 static bool take_sizes(struct engine *engine, const struct sample *sample)
 {
@@ -591,6 +616,8 @@ void engine_feed(struct engine *engine, const struct sample *sample)
             hardware_event(engine, sample);
         break;
     case MEASUREMENT_GPU:
+        feed_gauge(engine, sample);
+        break;
     case MEASUREMENT_COUNT:
         break;
     }

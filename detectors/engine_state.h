@@ -96,6 +96,7 @@ struct engine {
     int64_t last_step_ns;
     int32_t last_reporting;
     int32_t back_ranks;         /* ranks that report steps from before the last closed one */
+    int32_t gauge_tray;         /* tray of the last gauge line */
     uint8_t *went_back;         /* by rank */
     int64_t hello_attempt;      /* largest attempt that a hello named */
     bool restart_pending;       /* restarted, and no row has closed since */

@@ -94,6 +94,45 @@ TEST(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang)
     feed_close(&feed);
 }
 
+/* Gauges of all hosts but one go on for so long; there are no beats. */
+static void gauges_go_on(struct feed *feed, int seconds, int32_t without)
+{
+    for (int s = 0; s < seconds; s += 5) {
+        feed->now_ns += INT64_C(5000000000);
+        for (int32_t tray = 0; tray < RANKS / 4; tray++) {
+            char host[32];
+            (void)snprintf(host, sizeof host, "node%d", (int)tray);
+            struct sample gauge = {
+                .measurement = MEASUREMENT_GPU, .rank = RANK_NONE, .host = view_of(host)};
+            feed_set(&gauge, FIELD_SM, 0.96);
+            if (tray != without)
+                feed_send(feed, &gauge);
+        }
+    }
+}
+
+TEST(gauges_that_stay_busy_hide_no_hang)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    gauges_go_on(&feed, 300, JOB_NONE);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_HANG), SCOPE_JOB, "team/job"));
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(without_beats_the_host_whose_gauges_stop_is_the_one_that_crashed)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    gauges_go_on(&feed, 300, 9);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_CRASH), SCOPE_TRAY, "node9"));
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
 TEST(silence_after_the_job_has_finished_is_right)
 {
     struct feed feed;
@@ -324,6 +363,8 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_rank_that_computes_for_ever_hangs_the_job_and_is_not_to_be_replaced),
       T(a_hang_is_told_within_five_minutes_of_the_last_step),
       T(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang),
+      T(gauges_that_stay_busy_hide_no_hang),
+      T(without_beats_the_host_whose_gauges_stop_is_the_one_that_crashed),
       T(silence_after_the_job_has_finished_is_right),
       T(when_everything_falls_silent_no_rank_is_singled_out),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
