@@ -180,7 +180,7 @@ static void clear_old_verdicts(struct engine *engine)
     for (int i = engine->open_count - 1; i >= 0; i--) {
         struct open_verdict *open = engine->open[i];
         if (open->bank == BANK_COUNT || !slow_rebind(engine, open))
-            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+            engine_close(engine, i, true);
     }
     for (int32_t t = 0; t < engine->hardware.tray_count; t++)
         engine->hardware.trays[t] = (struct suspicion){0};

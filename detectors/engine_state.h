@@ -39,6 +39,7 @@ struct open_verdict {
     int32_t unit_count;
     double level; /* slow: shift when it was raised */
     bool by_rate;
+    bool untold;    /* kept without a word: nothing to clear */
     bool by_offset; /* raised for duties of rank 0: told once, never an accusation */
     int64_t opened_row;
     int quiet_rows;
@@ -131,7 +132,9 @@ struct open_verdict *engine_open(struct engine *engine, struct verdict verdict,
                                  const uint8_t *covers);
 struct open_verdict *engine_keep(struct engine *engine, const struct verdict *verdict,
                                  const uint8_t *covers);
+/* Frees it; say_clear: with a word, where there was one. */
 void engine_close(struct engine *engine, int index, bool say_clear);
+/* An open verdict on the domain that does not come from a chart; NULL when there is none. */
 struct open_verdict *engine_find_open(const struct engine *engine, enum scope scope,
                                       const char *id);
 bool engine_is_covered(const struct engine *engine, int32_t rank);

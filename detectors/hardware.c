@@ -121,6 +121,21 @@ static void note(struct hardware *hardware, struct suspicion *suspicion,
         suspicion->whole = true;
 }
 
+/* The event is the root of what was only seen as slowness inside its domain: one fault, one
+ * verdict. */
+static void supersede_slow(struct engine *engine, const uint8_t *ranks)
+{
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        const struct open_verdict *open = engine->open[i];
+        bool inside = open->verdict.kind == VERDICT_SLOW && open->bank != BANK_COUNT;
+
+        for (int32_t r = 0; inside && r < engine->job->world_size; r++)
+            inside = open->covers[r] == 0 || ranks[r] != 0;
+        if (inside)
+            engine_close(engine, i, true);
+    }
+}
+
 static void tell_switch_tray(struct engine *engine, const struct sample *sample, int32_t rack)
 {
     struct verdict verdict = verdict_start(engine, VERDICT_FAULT, SCOPE_SWITCH_TRAY);
@@ -134,6 +149,12 @@ static void tell_switch_tray(struct engine *engine, const struct sample *sample,
     if (engine_find_open(engine, SCOPE_SWITCH_TRAY, verdict.id) != NULL) {
         verdict_done(&verdict);
         return;
+    }
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        const struct verdict *slow = &engine->open[i]->verdict;
+        if (slow->kind == VERDICT_SLOW && slow->scope == SCOPE_RACK &&
+            strcmp(slow->id, engine->job->racks[rack].name) == 0)
+            engine_close(engine, i, true);
     }
     (void)engine_open(engine, verdict, NULL);
 }
@@ -242,6 +263,7 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
     }
     if (suspicion->worst == XID_CONTAINED && going)
         verdict.kind = VERDICT_INFO;
+    supersede_slow(engine, ranks);
     verdict_fill_ranks(engine, &verdict, ranks);
     verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK
                                                                                   : CAUSE_GPU;

@@ -341,6 +341,23 @@ static void remember_cleared(struct engine *engine, const struct open_verdict *o
     place->quiet_needed = open->quiet_needed;
 }
 
+/* A rack that is slow on its links after one of its switch trays failed: that verdict says it
+ * already. */
+static bool is_told_by_switch_tray(const struct engine *engine, const struct verdict *verdict)
+{
+    size_t length = strlen(verdict->id);
+
+    if (verdict->scope != SCOPE_RACK || verdict->cause != CAUSE_NVLINK)
+        return false;
+    for (int i = 0; i < engine->open_count; i++) {
+        const struct verdict *open = &engine->open[i]->verdict;
+        if (open->scope == SCOPE_SWITCH_TRAY && strncmp(open->id, verdict->id, length) == 0 &&
+            open->id[length] == ':')
+            return true;
+    }
+    return false;
+}
+
 static void raise_slow(struct engine *engine, const struct alarm *alarm,
                        const struct domain *domain, const uint8_t *ranks)
 {
@@ -372,9 +389,12 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm,
     verdict.evict = told && may_evict(engine, domain, &facts);
     put_evidence(engine, &verdict, alarm, &facts);
     int needed = quiet_needed(engine, &verdict);
-    /* What was told as info and still is no more than that is not told twice. */
-    if (!told && strcmp(engine->reweighed, verdict.id) == 0) {
+    /* What was told as info and still is no more than that is not told twice, nor what an event
+     * told. */
+    if ((!told && strcmp(engine->reweighed, verdict.id) == 0) ||
+        is_told_by_switch_tray(engine, &verdict)) {
         open = engine_keep(engine, &verdict, ranks);
+        open->untold = true;
         verdict_done(&verdict);
     } else {
         open = engine_open(engine, verdict, ranks);
@@ -643,11 +663,11 @@ static void clear_open(struct engine *engine)
             remember_cleared(engine, open);
             for (int32_t u = 0; u < open->unit_count; u++)
                 bank_clear_unit(&engine->banks[open->bank], open->units[u]);
-            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+            engine_close(engine, i, true);
         } else if (has_grown(engine, open)) {
             if (open->verdict.kind == VERDICT_INFO)
                 text_copy(engine->reweighed, sizeof engine->reweighed, open->verdict.id);
-            engine_close(engine, i, open->verdict.kind != VERDICT_INFO);
+            engine_close(engine, i, true);
         }
     }
 }

@@ -84,7 +84,8 @@ struct open_verdict *engine_find_open(const struct engine *engine, enum scope sc
 {
     for (int i = 0; i < engine->open_count; i++) {
         struct open_verdict *open = engine->open[i];
-        if (open->verdict.scope == scope && strcmp(open->verdict.id, id) == 0)
+        if (open->bank == BANK_COUNT && open->verdict.scope == scope &&
+            strcmp(open->verdict.id, id) == 0)
             return open;
     }
     return NULL;
@@ -130,7 +131,7 @@ void engine_close(struct engine *engine, int index, bool say_clear)
 {
     struct open_verdict *open = engine->open[index];
 
-    if (say_clear) {
+    if (say_clear && !open->untold && open->verdict.kind != VERDICT_INFO) {
         struct verdict clear = verdict_start(engine, VERDICT_CLEAR, open->verdict.scope);
         text_copy(clear.id, sizeof clear.id, open->verdict.id);
         clear.of_kind = open->verdict.kind;

@@ -267,6 +267,24 @@ TEST(a_switch_tray_leaves_its_trays_in_the_job)
     feed_close(&feed);
 }
 
+TEST(an_event_on_a_slow_rank_takes_its_verdict_over)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+
+    open_running(&feed);
+    feed.slow[26] = 1.3;
+    feed_steps(&feed, 30);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    feed_event(&feed, "xid", "node6", "2", 79);
+    silent[26] = true;
+    feed_stuck(&feed, 100, silent, computing);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_CLEAR), 1);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_FAULT), SCOPE_RANK, "26"));
+    CU_ASSERT_EQUAL(feed.count, 3);
+    feed_close(&feed);
+}
+
 TEST(gradients_that_are_no_numbers_are_numeric_at_once)
 {
     struct feed feed;
@@ -373,6 +391,7 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack),
       T(a_node_not_ready_while_steps_go_on_is_nothing),
       T(a_switch_tray_leaves_its_trays_in_the_job),
+      T(an_event_on_a_slow_rank_takes_its_verdict_over),
       T(gradients_that_are_no_numbers_are_numeric_at_once),
       T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back),
       T(one_high_loss_is_nothing), T(a_clock_an_hour_ahead_does_not_move_time_alone),
