@@ -97,6 +97,8 @@ static void on_hangup(void *context, int signal_number)
     struct error error = {0};
     struct config *config = NULL;
     (void)signal_number;
+    if (app->is_stopping)
+        return;
     notify_reloading();
     if (config_load(app->options->config_path, app->options->config_is_named, app->options->overrides,
                     app->options->override_count, &config, &findings, &error) != OK) {

@@ -39,7 +39,8 @@ struct app {
     bool is_stopping;
     bool is_restoring, is_restored;    /* the core holds what the database knows */
     int64_t restored_epoch;            /* of the lease under which it was read */
-    bool was_up;
+    int64_t restoring_ns;              /* real time at which the last reading began: a state that cannot be used is
+                                          not read in a loop */
     bool is_greeted;                   /* systemd and /readyz were told that we are ready */
     int64_t greeted_ns;                /* real time of the last second's duties */
     char database_reason[ERROR_MESSAGE_BYTES]; /* why there is no store yet */

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-enum { RESTORE_DAYS = 8 };
+enum { RESTORE_DAYS = 8, RESTORE_EVERY_S = 1 };
+static const int64_t NS_PER_S = 1000000000;
 static const int64_t NS_PER_DAY = INT64_C(86400) * 1000000000;
 
 /* ---- ports of the pipeline ---- */
@@ -178,6 +179,14 @@ static void restore_jobs(struct app *app, const struct json *root)
     }
 }
 
+static struct remediation_guards look_around(const struct app *app)
+{
+    return (struct remediation_guards){
+        .lease_held = app->store != NULL && store_status(app->store).lease_held,
+        .clock_trusted = clock_read().monotonic_ns >= app->clock_trusted_from_ns,
+        .store_up = app_store_is_up(app)};
+}
+
 static void on_restore(void *context, enum status status, const char *reason, struct view json)
 {
     struct app *app = context;
@@ -206,21 +215,16 @@ static void on_restore(void *context, enum status status, const char *reason, st
     app->database_reason[0] = '\0';
     log_event(LOG_INFO, "state_restored", kv_int("incidents", (int64_t)remediation_incident_count(core)),
               kv_int("epoch", store_status(app->store).epoch));
-    pipeline_restart(app->pipeline, TAKE(core));
+    pipeline_restart(app->pipeline, TAKE(core), look_around(app), clock_now_ns());
     app_tell_guards(app);
 }
 
 void app_tell_guards(struct app *app)
 {
-    struct store_status status = {0};
-    if (app->store != NULL)
-        status = store_status(app->store);
-    bool is_up = app_store_is_up(app);
-    bool clock_trusted = clock_read().monotonic_ns >= app->clock_trusted_from_ns;
-    pipeline_guards(app->pipeline, status.lease_held, clock_trusted, is_up, clock_now_ns());
-    if (is_up && !app->was_up)
+    struct remediation_guards guards = look_around(app);
+    pipeline_guards(app->pipeline, guards.lease_held, guards.clock_trusted, guards.store_up, clock_now_ns());
+    if (guards.store_up)
         pipeline_store_is_up(app->pipeline);
-    app->was_up = is_up;
 }
 
 bool app_store_is_up(const struct app *app)
@@ -236,8 +240,11 @@ void app_store_changed(void *context)
     struct store_status status = store_status(app->store);
     if (status.state == STORE_WAITING_LEASE || status.epoch != app->restored_epoch)
         app->is_restored = false; /* somebody else held it meanwhile and may have changed what we know */
-    if (status.state == STORE_UP && !app->is_restored && !app->is_restoring) {
+    int64_t now_ns = clock_read().monotonic_ns;
+    bool is_due = app->restoring_ns == 0 || now_ns - app->restoring_ns >= RESTORE_EVERY_S * NS_PER_S;
+    if (status.state == STORE_UP && !app->is_restored && !app->is_restoring && is_due) {
         app->is_restoring = true;
+        app->restoring_ns = now_ns;
         store_restore(app->store, clock_now_ns() - RESTORE_DAYS * NS_PER_DAY, on_restore, app);
     }
     app_tell_guards(app);

@@ -316,7 +316,9 @@ static void follow_lag(struct live_job *live, int64_t time_ns, int64_t now_ns)
     int64_t off_ns = lag_ns - live->sender_lag_ns;
     int64_t step_ns = off_ns > LAG_STEP_FAR_NS || off_ns < -LAG_STEP_FAR_NS ? LAG_STEP_FAR_NS / 10
                                                                             : LAG_STEP_NEAR_NS;
-    live->sender_lag_ns += off_ns > 0 ? step_ns : -step_ns;
+    if (off_ns > step_ns || off_ns < -step_ns)
+        off_ns = off_ns > 0 ? step_ns : -step_ns;
+    live->sender_lag_ns += off_ns;
 }
 
 int64_t jobs_sender_time(const struct live_job *live, int64_t now_ns)

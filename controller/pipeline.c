@@ -21,6 +21,7 @@ struct pipeline {
     struct outbox *outbox;
     struct actions *actions;
     struct captures *captures;
+    char *pause_actor, *pause_text; /* of a pause that is not known to be in the store; NULL */
     struct text spoolable;         /* event-like records of this pass */
     struct world *world;
     bool is_describing;
@@ -164,12 +165,20 @@ static int64_t to_our_time(const struct live_job *live, int64_t sender_time_ns)
     return sender_time_ns == 0 ? 0 : sender_time_ns + live->sender_lag_ns;
 }
 
+static int64_t newest_number(const struct remediation *core)
+{
+    size_t count = remediation_incident_count(core);
+    return count > 0 ? remediation_incident_at(core, count - 1)->number : 0;
+}
+
 /* The samples round each new incident are kept, whatever its plan says: a postmortem needs them also where the
  * policy only records. */
-static void capture_new_incidents(struct pipeline *pipeline, size_t known, const struct verdict *verdict)
+static void capture_new_incidents(struct pipeline *pipeline, int64_t known_number, const struct verdict *verdict)
 {
-    for (size_t i = known; i < remediation_incident_count(pipeline->core); i++) {
+    for (size_t i = remediation_incident_count(pipeline->core); i-- > 0;) {
         const struct incident *incident = remediation_incident_at(pipeline->core, i);
+        if (incident->number <= known_number)
+            return;
         captures_plan(pipeline->captures, incident->ref, incident->job,
                       verdict->time_ns - CAPTURE_BEFORE_NS, pipeline->now_ns + CAPTURE_AFTER_NS);
     }
@@ -177,7 +186,7 @@ static void capture_new_incidents(struct pipeline *pipeline, size_t known, const
 
 static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict)
 {
-    size_t known = remediation_incident_count(pipeline->core);
+    int64_t known = newest_number(pipeline->core);
     struct verdict ours = *verdict; /* borrows its lists */
     ours.time_ns = to_our_time(live, verdict->time_ns);
     ours.since_ns = to_our_time(live, verdict->since_ns);
@@ -372,6 +381,30 @@ enum status pipeline_put_job(struct pipeline *pipeline, const struct job *docume
     return OK;
 }
 
+static void forget_pause(struct pipeline *pipeline)
+{
+    xfree(TAKE(pipeline->pause_actor));
+    xfree(TAKE(pipeline->pause_text));
+}
+
+static void on_pause_recorded(void *context, enum status status, const char *reason)
+{
+    (void)reason;
+    if (status == OK)
+        forget_pause(context);
+}
+
+/* A core that is read again from the store must not have forgotten a pause that the store never got. */
+static void remember_pause(struct pipeline *pipeline, const struct remediation_command *command)
+{
+    forget_pause(pipeline);
+    if (command->verb != COMMAND_PAUSE)
+        return;
+    pipeline->pause_actor = xstrdup(command->actor);
+    pipeline->pause_text = xstrdup(command->text != NULL ? command->text : "");
+    outbox_add_waiter(pipeline->outbox, on_pause_recorded, pipeline);
+}
+
 enum status pipeline_command(struct pipeline *pipeline, const struct remediation_command *command,
                              int64_t now_ns, pipeline_durable_fn *done, void *context, struct error *reterr)
 {
@@ -380,6 +413,8 @@ enum status pipeline_command(struct pipeline *pipeline, const struct remediation
     if (!pipeline->guards.store_up && command->verb != COMMAND_PAUSE)
         return error_set(reterr, ERR_UNREACHABLE, "the database is away: nothing was done; try again");
     TRY(remediation_command(pipeline->core, command, now_ns, reterr));
+    if (command->verb == COMMAND_PAUSE || command->verb == COMMAND_RESUME)
+        remember_pause(pipeline, command);
     if (pipeline->guards.store_up)
         outbox_add_waiter(pipeline->outbox, done, context);
     drain(pipeline);
@@ -481,12 +516,27 @@ struct pipeline *pipeline_new(const struct pipeline_params *params, const struct
     return pipeline;
 }
 
-void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core)
+static void pause_again(struct pipeline *pipeline)
 {
+    if (pipeline->pause_actor == NULL || remediation_status(pipeline->core).paused)
+        return;
+    struct remediation_command pause = {
+        .verb = COMMAND_PAUSE, .actor = pipeline->pause_actor, .text = pipeline->pause_text};
+    ignore_status(remediation_command(pipeline->core, &pause, pipeline->now_ns, NULL)); /* a pause is never refused */
+    outbox_add_waiter(pipeline->outbox, on_pause_recorded, pipeline);
+}
+
+void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core, struct remediation_guards guards,
+                      int64_t now_ns)
+{
+    guards.telemetry_ok = pipeline->guards.telemetry_ok;
+    pipeline->now_ns = now_ns;
+    pipeline->guards = guards;
     outbox_clear(pipeline->outbox);
     remediation_free(pipeline->core);
     pipeline->core = take_core;
-    remediation_guards(take_core, pipeline->guards, pipeline->now_ns);
+    pause_again(pipeline);
+    remediation_guards(take_core, guards, now_ns);
     for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
         tell_progress(pipeline, live);
         for (size_t i = 0; i < live->open_count; i++)
@@ -505,6 +555,7 @@ void pipeline_free(struct pipeline *pipeline)
     remediation_free(pipeline->core);
     jobs_free(pipeline->jobs);
     world_free(pipeline->world);
+    forget_pause(pipeline);
     text_done(&pipeline->spoolable);
     xfree(pipeline);
 }

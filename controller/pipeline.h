@@ -43,8 +43,10 @@ void pipeline_free(struct pipeline *pipeline);   /* the actuator's calls must ha
 DEFINE_AUTO(struct pipeline, pipeline_free)
 
 /* Replaces the core by one that was read from the store; engines and series stay, and verdicts that hold are told to
- * it again. */
-void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core);
+ * it again, under guards that are true for it (telemetry_ok is the pipeline's own). A pause that the store may never
+ * have got is said again. */
+void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core, struct remediation_guards guards,
+                      int64_t now_ns);
 
 /* A refused line is told like a bad one: line number and cause. */
 struct pipeline_write {
