@@ -55,9 +55,12 @@ class Daemon:
                 '--set', f'listen.api=127.0.0.1:{self.port}', '--set', f'listen.health=127.0.0.1:{self.health_port}',
                 *self.options]
 
-    def start(self):
+    def launch(self):
         with open(self.log_path, 'ab') as log:
             self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def start(self):
+        self.launch()
         wait_for('broomd is ready', self.is_ready, 60)
 
     def is_ready(self):

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -55,6 +56,24 @@ def test_a_bad_reload_keeps_the_last_good_configuration():
     daemon.process.send_signal(signal.SIGHUP)
     wait_for('the good one is taken', lambda: 'event=config_reloaded' in daemon.log())
     assert 'limits.jobs' in daemon.log().split('event=config_needs_restart')[1].splitlines()[0]
+    assert daemon.get('/api/v1/status')['mode'] == 'observe'
+    daemon.write_config('mode: approve\nmood: bad\n')
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for('the refusal is logged', lambda: daemon.log().count('event=config_refused') > seen + 1)
+    assert daemon.get('/api/v1/status')['mode'] == 'observe', 'half of a bad file was taken'
+    daemon.write_config('mode: approve\n')
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for('the new mode holds', lambda: daemon.get('/api/v1/status')['mode'] == 'approve')
+
+
+def test_a_check_of_the_configuration_says_everything_at_once():
+    bad = os.path.join(daemon.folder, 'bad.yaml')
+    with open(bad, 'w', encoding='utf-8') as file:
+        file.write('mode: enforced\nlisten:\n  api: 1.2.3.4.5\nlog: {level: loud}\nlimit: 1\n')
+    done = subprocess.run([BROOMD, '--check-config', '--config', bad], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 3, (done.returncode, done.stdout, done.stderr)
+    for place in ('bad.yaml:1:7: ', 'bad.yaml:3:8: ', 'bad.yaml:4:14: ', 'bad.yaml:5:1: '):
+        assert place in done.stdout, (place, done.stdout)
 
 
 def test_a_bad_policy_keeps_the_last_good_one():
@@ -81,6 +100,30 @@ def test_a_second_broomd_on_the_same_data_is_refused():
     assert daemon.is_ready()
 
 
+def listening_inodes(pid):
+    """Inodes of the listening sockets in the network namespace of a process: TCP in state 0A, Unix ones with the flag ACCEPTCON."""
+    found = set()
+    for name, inode_at, is_listening in (('tcp', 9, lambda row: row[3] == '0A'), ('unix', 6, lambda row: row[3] == '00010000')):
+        with open(f'/proc/{pid}/net/{name}', encoding='utf-8') as file:
+            rows = [line.split() for line in file.readlines()[1:]]
+        found |= {row[inode_at] for row in rows if is_listening(row)}
+    return found
+
+
+def test_its_listeners_close_on_exec():
+    pid, seen = daemon.process.pid, 0
+    listening = listening_inodes(pid)
+    for name in os.listdir(f'/proc/{pid}/fdinfo'):
+        inode = re.fullmatch(r'socket:\[(\d+)\]', os.readlink(f'/proc/{pid}/fd/{name}'))
+        if inode is None or inode.group(1) not in listening:
+            continue
+        with open(f'/proc/{pid}/fdinfo/{name}', encoding='utf-8') as file:
+            flags = int(re.search(r'^flags:\s*([0-7]+)', file.read(), re.MULTILINE).group(1), 8)
+        assert flags & os.O_CLOEXEC, (name, oct(flags))
+        seen += 1
+    assert seen == 3, f'{seen} listeners: API, health and the Unix socket were expected'
+
+
 def test_children_do_not_inherit_the_listeners():
     def sockets(pid):
         found = set()
@@ -100,8 +143,12 @@ def test_roles_are_what_the_socket_proves():
     code, out, err = daemon.broom('pause', '--reason', 'tests')
     assert code == 0, err
     assert 'PAUSED' in daemon.broom('status', check=0)[1]
-    code, text = daemon.request('POST', '/api/v1/resume', '{"text":"from loopback"}')
-    assert code in (401, 403), (code, text)
+    if os.getuid() == 0:
+        assert daemon.get('/api/v1/status')['paused']['by'] == 'root', daemon.get('/api/v1/status')
+    for path in ('/api/v1/resume', '/api/v1/incidents/INC-1/approve', '/api/v1/incidents/INC-1/abort', '/api/v1/breaker/close'):
+        code, text = daemon.request('POST', path, '{"text":"from loopback"}')
+        assert code in (401, 403), (path, code, text)
+    assert daemon.get('/api/v1/status')['paused'], 'somebody unproven resumed it'
     daemon.broom('resume', '--reason', 'tests', check=0)
     if os.getuid() == 0:
         # a site that lets everybody look opens the folder and the socket
@@ -135,6 +182,88 @@ def test_requests_that_smuggle_are_refused():
         assert b' 400 ' in raw.recv(4096).split(b'\r\n')[0]
 
 
+def test_a_token_may_what_its_line_says():
+    tokens = {'reader': 'reader-0123456789', 'operator': 'operator-0123456789', 'bound': 'bound-to-a-job-0123456789'}
+    path = os.path.join(daemon.folder, 'tokens')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(f"{tokens['reader']} grafana reader\n{tokens['operator']} alice operator\n"
+                   f"{tokens['bound']} trainer job:e2e/own\n")
+    os.chmod(path, 0o600)
+
+    def ask(who, method, path, body=None):
+        return daemon.request(method, path, body, {'Authorization': 'Bearer ' + tokens.get(who, who)})[0]
+
+    daemon.write_config(f'auth:\n  tokens: {path}\n')
+    seen = daemon.log().count('event=config_reloaded')
+    daemon.process.send_signal(signal.SIGHUP)
+    wait_for('the tokens are read', lambda: daemon.log().count('event=config_reloaded') > seen)
+    now = time.time_ns()
+    line = 'hello,job=%s,rank=0 host="n0",gpu=0i,world=1i ' + str(now)
+    assert ask('reader', 'GET', '/api/v1/status') == 200
+    assert ask('reader', 'POST', '/api/v1/pause', '{"text":"no"}') == 403
+    assert ask('reader', 'POST', '/write', line % 'e2e/own') == 403
+    assert ask('bound', 'POST', '/write', line % 'e2e/own') == 204
+    assert ask('bound', 'POST', '/write', line % 'e2e/other') == 400
+    assert ask('bound', 'POST', '/api/v1/pause', '{"text":"no"}') == 403
+    assert ask('wrong-token-0123456789', 'GET', '/api/v1/status') == 401
+    assert 'e2e/other' not in json.dumps(daemon.get('/api/v1/jobs'))
+    assert ask('operator', 'POST', '/api/v1/pause', '{"text":"by token","actor":"mallory"}') == 200
+    assert daemon.get('/api/v1/status')['paused']['by'] == 'alice'
+    assert ask('operator', 'POST', '/api/v1/resume', '{"text":"by token"}') == 200
+    wait_for('the record names her', lambda: 'alice' in daemon.psql("SELECT DISTINCT record->>'actor' FROM broom.control"))
+    assert not any(token in daemon.log() for token in tokens.values()), 'a token is in the log'
+
+
+def test_a_slow_client_is_cut_and_others_are_served():
+    with socket.create_connection(('127.0.0.1', daemon.port), timeout=30) as slow:
+        slow.sendall(b'POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ')
+        began = time.monotonic()
+        assert daemon.get('/api/v1/status')
+        said = slow.recv(4096)
+        assert said == b'' or b' 408 ' in said, said
+        assert time.monotonic() - began < 20
+
+
+def test_a_faster_clock_is_only_for_rehearsals():
+    folder = os.path.join(daemon.folder, 'fast')
+    os.mkdir(folder)
+    done = subprocess.run([BROOMD, '--data-dir', folder, '--run-dir', folder, '--policy', SHIPPED, '--time-scale', '0.5'],
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+
+
+def test_systemd_is_told_when_it_is_ready_and_when_it_stops():
+    with tempfile.TemporaryDirectory() as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox:
+        inbox.bind(place + '/notify')
+        inbox.settimeout(30)
+        os.environ['NOTIFY_SOCKET'] = place + '/notify'
+        try:
+            other = Daemon()
+        finally:
+            del os.environ['NOTIFY_SOCKET']
+        with other:
+            await_message(inbox, 'READY=1')
+            other.process.send_signal(signal.SIGTERM)
+            await_message(inbox, 'STOPPING=1')
+
+
+def await_message(inbox, wanted):
+    while wanted not in inbox.recv(4096).decode().splitlines():
+        pass
+
+
+def test_a_newer_schema_is_refused():
+    with Daemon() as other:
+        other.psql("INSERT INTO broom.schema_version (version, name, checksum) SELECT 9999, 'future', checksum "
+                   'FROM broom.schema_version LIMIT 1')
+        other.kill()
+        other.launch()
+        wait_for('it says why', lambda: 'schema is at version 9999' in other.request('GET', '/readyz?verbose', port=other.health_port)[1])
+        assert other.request('GET', '/readyz', port=other.health_port)[0] == 503
+        assert other.request('GET', '/livez', port=other.health_port)[0] == 200
+        assert 'event=schema_refused' in other.log()
+
+
 def test_state_outlives_a_kill():
     daemon.broom('pause', '--reason', 'to be remembered', check=0)
     postgres = daemon.postgres_pid()
@@ -164,8 +293,11 @@ with tempfile.TemporaryDirectory() as folder:
     policy = shutil.copy(SHIPPED, os.path.join(folder, 'policy.yaml'))
     with Daemon(policy=policy) as daemon:
         run([test_health_says_what_holds, test_metrics_are_what_prometheus_takes,
-             test_a_bad_reload_keeps_the_last_good_configuration, test_a_bad_policy_keeps_the_last_good_one,
-             test_a_second_broomd_on_the_same_data_is_refused, test_children_do_not_inherit_the_listeners,
-             test_roles_are_what_the_socket_proves, test_off_loopback_without_identity_enforce_does_not_start,
-             test_requests_that_smuggle_are_refused, test_state_outlives_a_kill,
+             test_a_bad_reload_keeps_the_last_good_configuration, test_a_check_of_the_configuration_says_everything_at_once,
+             test_a_bad_policy_keeps_the_last_good_one, test_a_second_broomd_on_the_same_data_is_refused,
+             test_its_listeners_close_on_exec, test_children_do_not_inherit_the_listeners,
+             test_roles_are_what_the_socket_proves, test_a_token_may_what_its_line_says,
+             test_off_loopback_without_identity_enforce_does_not_start, test_a_faster_clock_is_only_for_rehearsals,
+             test_requests_that_smuggle_are_refused, test_a_slow_client_is_cut_and_others_are_served,
+             test_systemd_is_told_when_it_is_ready_and_when_it_stops, test_a_newer_schema_is_refused, test_state_outlives_a_kill,
              test_sigterm_ends_in_bounded_time_with_its_database_and_open_connections])

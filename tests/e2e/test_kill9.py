@@ -59,11 +59,12 @@ def test_rack_fault_survives_a_kill_before_each_answer():
 
 
 def test_tray_lost_survives_kills_at_random_times():
-    """The fault is seen at about 5m30s and mended three minutes later."""
+    """The tray dies at about 4m50s, is missed at 5m30s, and the job is back three minutes later. Before a verdict a kill costs the engine
+    what it has learnt (ARCHITECTURE.md, what is durable), so the first one comes after it."""
     chance = random.Random(SEED)
     for _ in range(ROUNDS):
         seed = chance.randrange(1, 1000)
-        moments = sorted(chance.uniform(300, 510) for _ in range(4))
+        moments = sorted(chance.uniform(340, 520) for _ in range(4))
         moments = [f'{int(moment * 1000)}ms' for moment in moments]
         print(f'TEST_SEED={SEED}: rehearsal seed {seed}, kills at', *moments, flush=True)
         check_once(*rehearse('tray-lost', *moments, speed=30, seed=seed))
