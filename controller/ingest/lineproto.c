@@ -1,5 +1,5 @@
-/* A line protocol parser that reads each byte about once: names are switched on by length and first letters,
- * numbers are read by hand where that is exact. */
+/* A line protocol parser that reads each byte about once: names are switched on by length and first
+ * letters, numbers are read by hand where that is exact. */
 #include "controller/ingest/lineproto.h"
 
 #include "controller/base/mem.h"
@@ -13,11 +13,11 @@ enum { ESCAPED_MAX = 16 };
 
 struct cursor {
     struct lineproto *parser;
-    const char *at, *end;              /* the rest of the line */
-    const char *cause;                 /* why the line is bad; NULL while it is good */
-    bool is_kept;                      /* its measurement is one of ours */
+    const char *at, *end; /* the rest of the line */
+    const char *cause;    /* why the line is bad; NULL while it is good */
+    bool is_kept;         /* its measurement is one of ours */
     int64_t fields;
-    char *escaped[ESCAPED_MAX];        /* unescaped copies, freed after the callback */
+    char *escaped[ESCAPED_MAX]; /* unescaped copies, freed after the callback */
     int escaped_count;
     struct sample sample;
 };
@@ -69,12 +69,13 @@ static int tag_find(struct view name)
 /* Bits of fields that a measurement takes; others are counted as unknown. */
 #define BIT(field) (UINT64_C(1) << (field))
 static const uint64_t FIELDS_OF[MEASUREMENT_COUNT] = {
-    [MEASUREMENT_HELLO] = BIT(FIELD_GPU) | BIT(FIELD_WORLD) | BIT(FIELD_TP) | BIT(FIELD_PP) | BIT(FIELD_DP) |
-                          BIT(FIELD_EP) | BIT(FIELD_CP) | BIT(FIELD_ATTEMPT) | BIT(FIELD_RAIL),
+    [MEASUREMENT_HELLO] = BIT(FIELD_GPU) | BIT(FIELD_WORLD) | BIT(FIELD_TP) | BIT(FIELD_PP) |
+                          BIT(FIELD_DP) | BIT(FIELD_EP) | BIT(FIELD_CP) | BIT(FIELD_ATTEMPT) |
+                          BIT(FIELD_RAIL),
     [MEASUREMENT_STEP] = BIT(FIELD_STEP) | BIT(FIELD_STEP_MS) | BIT(FIELD_ALLREDUCE_MS) |
-                         BIT(FIELD_COMPUTE_MS) | BIT(FIELD_RECV_MS) | BIT(FIELD_TP_MS) | BIT(FIELD_EP_MS) |
-                         BIT(FIELD_DATA_MS) | BIT(FIELD_SM) | BIT(FIELD_MEM) | BIT(FIELD_LOSS) |
-                         BIT(FIELD_GRAD_NORM) | BIT(FIELD_TOKENS),
+                         BIT(FIELD_COMPUTE_MS) | BIT(FIELD_RECV_MS) | BIT(FIELD_TP_MS) |
+                         BIT(FIELD_EP_MS) | BIT(FIELD_DATA_MS) | BIT(FIELD_SM) | BIT(FIELD_MEM) |
+                         BIT(FIELD_LOSS) | BIT(FIELD_GRAD_NORM) | BIT(FIELD_TOKENS),
     [MEASUREMENT_BEAT] = BIT(FIELD_STEP),
     [MEASUREMENT_MARK] = BIT(FIELD_STEP) | BIT(FIELD_DUR_MS),
     [MEASUREMENT_GPU] = BIT(FIELD_SM) | BIT(FIELD_MEM) | BIT(FIELD_POWER_W) | BIT(FIELD_TEMP_C) |
@@ -91,8 +92,10 @@ struct field_row {
 /* By first letter, so that a look-up compares one or two names. */
 static const struct field_row FIELDS_BY_LETTER[26][6] = {
     ['a' - 'a'] = {{"allreduce_ms", 12, FIELD_ALLREDUCE_MS}, {"attempt", 7, FIELD_ATTEMPT}},
-    ['c' - 'a'] = {{"compute_ms", 10, FIELD_COMPUTE_MS}, {"code", 4, FIELD_CODE},
-                   {"clock_mhz", 9, FIELD_CLOCK_MHZ}, {"cp", 2, FIELD_CP}},
+    ['c' - 'a'] = {{"compute_ms", 10, FIELD_COMPUTE_MS},
+                   {"code", 4, FIELD_CODE},
+                   {"clock_mhz", 9, FIELD_CLOCK_MHZ},
+                   {"cp", 2, FIELD_CP}},
     ['d' - 'a'] = {{"data_ms", 7, FIELD_DATA_MS}, {"dur_ms", 6, FIELD_DUR_MS}, {"dp", 2, FIELD_DP}},
     ['e' - 'a'] = {{"ep_ms", 5, FIELD_EP_MS}, {"ep", 2, FIELD_EP}},
     ['g' - 'a'] = {{"grad_norm", 9, FIELD_GRAD_NORM}, {"gpu", 3, FIELD_GPU}},
@@ -101,10 +104,15 @@ static const struct field_row FIELDS_BY_LETTER[26][6] = {
     ['n' - 'a'] = {{"nvlink_tx", 9, FIELD_NVLINK_TX}, {"nvlink_rx", 9, FIELD_NVLINK_RX}},
     ['p' - 'a'] = {{"power_w", 7, FIELD_POWER_W}, {"pp", 2, FIELD_PP}},
     ['r' - 'a'] = {{"recv_ms", 7, FIELD_RECV_MS}, {"rail", 4, FIELD_RAIL}},
-    ['s' - 'a'] = {{"step_ms", 7, FIELD_STEP_MS}, {"sm", 2, FIELD_SM}, {"step", 4, FIELD_STEP},
+    ['s' - 'a'] = {{"step_ms", 7, FIELD_STEP_MS},
+                   {"sm", 2, FIELD_SM},
+                   {"step", 4, FIELD_STEP},
                    {"subcode", 7, FIELD_SUBCODE}},
-    ['t' - 'a'] = {{"tp_ms", 5, FIELD_TP_MS}, {"tokens", 6, FIELD_TOKENS}, {"temp_c", 6, FIELD_TEMP_C},
-                   {"tray", 4, FIELD_TRAY}, {"tp", 2, FIELD_TP}},
+    ['t' - 'a'] = {{"tp_ms", 5, FIELD_TP_MS},
+                   {"tokens", 6, FIELD_TOKENS},
+                   {"temp_c", 6, FIELD_TEMP_C},
+                   {"tray", 4, FIELD_TRAY},
+                   {"tp", 2, FIELD_TP}},
     ['w' - 'a'] = {{"world", 5, FIELD_WORLD}},
 };
 
@@ -121,7 +129,8 @@ static int field_find(struct view name)
 
 /* ---- tokens ---- */
 
-/* Removes backslashes before characters that the protocol escapes. The copy lives until the callback. */
+/* Removes backslashes before characters that the protocol escapes. The copy lives until the
+ * callback. */
 static struct view unescape(struct cursor *cursor, struct view raw)
 {
     if (cursor->escaped_count == ESCAPED_MAX)
@@ -129,7 +138,8 @@ static struct view unescape(struct cursor *cursor, struct view raw)
     char *copy = xmalloc(raw.length + 1);
     size_t length = 0;
     for (size_t i = 0; i < raw.length; i++) {
-        if (raw.bytes[i] == '\\' && i + 1 < raw.length && strchr(",= \"\\", raw.bytes[i + 1]) != NULL)
+        if (raw.bytes[i] == '\\' && i + 1 < raw.length &&
+            strchr(",= \"\\", raw.bytes[i + 1]) != NULL)
             i++;
         copy[length++] = raw.bytes[i];
     }
@@ -222,7 +232,8 @@ static bool take_quoted(struct cursor *cursor, struct view *ret_value)
 /* Where a string field of a measurement goes; NULL: unknown. */
 static struct view *string_field(struct sample *sample, struct view name)
 {
-    bool has_kind = sample->measurement == MEASUREMENT_EVENT || sample->measurement == MEASUREMENT_MARK;
+    bool has_kind = sample->measurement == MEASUREMENT_EVENT ||
+                    sample->measurement == MEASUREMENT_MARK;
     if (IS(name, "kind") && has_kind)
         return &sample->kind;
     if (IS(name, "phase") && sample->measurement == MEASUREMENT_BEAT)
@@ -272,8 +283,8 @@ static bool take_field(struct cursor *cursor)
 {
     /* Names of fields hold no escapes in practice; the fast path is a plain scan. */
     const char *start = cursor->at;
-    while (cursor->at < cursor->end && *cursor->at != '=' && *cursor->at != '\\' && *cursor->at != ' ' &&
-           *cursor->at != ',')
+    while (cursor->at < cursor->end && *cursor->at != '=' && *cursor->at != '\\' &&
+           *cursor->at != ' ' && *cursor->at != ',')
         cursor->at++;
     struct view name = {start, (size_t)(cursor->at - start)};
     if (cursor->at < cursor->end && *cursor->at == '\\') {
@@ -283,7 +294,8 @@ static bool take_field(struct cursor *cursor)
     if (name.length == 0 || !take_char(cursor, '=') || cursor->at >= cursor->end)
         return fail(cursor, "a field is not name=value");
     cursor->fields++;
-    bool good = *cursor->at == '"' ? take_string_field(cursor, name) : take_number_field(cursor, name);
+    bool good = *cursor->at == '"' ? take_string_field(cursor, name)
+                                   : take_number_field(cursor, name);
     if (!good)
         return false;
     if (cursor->at < cursor->end && *cursor->at != ',' && *cursor->at != ' ')
@@ -293,8 +305,10 @@ static bool take_field(struct cursor *cursor)
 
 static bool take_timestamp(struct cursor *cursor)
 {
-    static const int64_t FACTORS[] = {
-        [PRECISION_NS] = 1, [PRECISION_US] = 1000, [PRECISION_MS] = 1000000, [PRECISION_S] = 1000000000};
+    static const int64_t FACTORS[] = {[PRECISION_NS] = 1,
+                                      [PRECISION_US] = 1000,
+                                      [PRECISION_MS] = 1000000,
+                                      [PRECISION_S] = 1000000000};
     while (cursor->end > cursor->at && (cursor->end[-1] == ' ' || cursor->end[-1] == '\r'))
         cursor->end--;
     while (cursor->at < cursor->end && *cursor->at == ' ')
@@ -307,7 +321,8 @@ static bool take_timestamp(struct cursor *cursor)
     struct view rest = {cursor->at, (size_t)(cursor->end - cursor->at)};
     if (!text_parse_int(rest, &value))
         return fail(cursor, "the timestamp is not a whole number");
-    if (__builtin_mul_overflow(value, FACTORS[cursor->parser->precision], &cursor->sample.time_ns) ||
+    if (__builtin_mul_overflow(value, FACTORS[cursor->parser->precision],
+                               &cursor->sample.time_ns) ||
         cursor->sample.time_ns <= 0 || cursor->sample.time_ns > LINEPROTO_TIME_NS_MAX)
         return fail(cursor, "the timestamp is out of range: is precision= right?");
     return true;
@@ -366,8 +381,8 @@ static bool parse_line(struct cursor *cursor)
     return !cursor->is_kept || is_complete(cursor);
 }
 
-static void take_line(struct lineproto *parser, struct cursor *cursor, const char *line, size_t length,
-                      int64_t number)
+static void take_line(struct lineproto *parser, struct cursor *cursor, const char *line,
+                      size_t length, int64_t number)
 {
     /* values[] is 250 bytes that need no clearing: present says which are defined. */
     struct sample *sample = &cursor->sample;
@@ -380,7 +395,8 @@ static void take_line(struct lineproto *parser, struct cursor *cursor, const cha
     sample->present = 0;
     sample->job = sample->host = sample->rack = sample->gpu = sample->rail = (struct view){0};
     sample->kind = sample->phase = sample->uuid = sample->pci = sample->message = (struct view){0};
-    bool is_good = length <= LINE_BYTES_MAX ? parse_line(cursor) : fail(cursor, "the line is over 64 KiB");
+    bool is_good = length <= LINE_BYTES_MAX ? parse_line(cursor)
+                                            : fail(cursor, "the line is over 64 KiB");
     if (!is_good) {
         parser->counts.bad_lines++;
         if (parser->on_error != NULL)
@@ -406,6 +422,7 @@ void lineproto_parse(struct lineproto *parser, struct view bytes)
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *stop = newline != NULL ? newline : end;
         size_t length = (size_t)(stop - at);
+        parser->line = number;
         bool is_empty = length == 0 || *at == '#' || (length == 1 && *at == '\r');
         if (!is_empty) {
             parser->counts.lines++;

@@ -1,6 +1,7 @@
-/* The fast path is exact by Clinger's argument: a decimal of at most 2^53 divided or multiplied by a power of ten of
- * at most 10^22 is one correctly rounded operation on two exact doubles. Everything else is left to strtod.
- * (W. D. Clinger, How to Read Floating Point Numbers Accurately, PLDI 1990.) */
+/* The fast path is exact by Clinger's argument: a decimal of at most 2^53 divided or multiplied by
+ * a power of ten of at most 10^22 is one correctly rounded operation on two exact doubles.
+ * Everything else is left to strtod. (W. D. Clinger, How to Read Floating Point Numbers Accurately,
+ * PLDI 1990.) */
 #include "controller/ingest/number.h"
 
 #include <math.h>
@@ -10,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                       1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+static const double POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 enum { NUMBER_BYTES_MAX = 63 };
 
@@ -22,10 +24,23 @@ struct word {
 
 static const char *read_word(const char *at, const char *end, double *ret_value)
 {
-    static const struct word words[] = {{"NaN", NAN},  {"nan", NAN},   {"NAN", NAN},  {"true", 1}, {"false", 0},
-                                        {"True", 1},   {"False", 0},   {"TRUE", 1},   {"FALSE", 0}, {"t", 1},
-                                        {"f", 0},      {"T", 1},       {"F", 0},      {"inf", INFINITY},
-                                        {"Inf", INFINITY}, {"-inf", -INFINITY}, {"-Inf", -INFINITY},
+    static const struct word words[] = {{"NaN", NAN},
+                                        {"nan", NAN},
+                                        {"NAN", NAN},
+                                        {"true", 1},
+                                        {"false", 0},
+                                        {"True", 1},
+                                        {"False", 0},
+                                        {"TRUE", 1},
+                                        {"FALSE", 0},
+                                        {"t", 1},
+                                        {"f", 0},
+                                        {"T", 1},
+                                        {"F", 0},
+                                        {"inf", INFINITY},
+                                        {"Inf", INFINITY},
+                                        {"-inf", -INFINITY},
+                                        {"-Inf", -INFINITY},
                                         {"+Inf", INFINITY}};
     size_t length = 0;
     while (at + length < end && at[length] != ',' && at[length] != ' ' && at[length] != '\r')

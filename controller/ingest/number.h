@@ -2,8 +2,9 @@
 #ifndef BROOM_INGEST_NUMBER_H
 #define BROOM_INGEST_NUMBER_H
 
-/* Reads one value at `at`; returns where it ended, or NULL when there is none. Exact: what the shortest decimal
- * form of a double says comes back as that double. true and false are 1 and 0. A number too large is infinite. */
+/* Reads one value at `at`; returns where it ended, or NULL when there is none. Exact: what the
+ * shortest decimal form of a double says comes back as that double. true and false are 1 and 0. A
+ * number too large is infinite. */
 const char *number_read(const char *at, const char *end, double *ret_value);
 
 #endif
