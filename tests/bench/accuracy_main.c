@@ -1,8 +1,8 @@
 /* The detector and published rules on the same labelled scenarios.
  *
  *     bench_detect_accuracy [--large | --tiny] [--faults N] [--negatives N] [--calibration N] [--seed-a N] [--seed-b N]
- *                           [--cpu-seconds S] [--markdown FILE] [--only fault:INDEX | negative:INDEX]
- *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S] [--markdown FILE]
+ *                           [--cpu-seconds S] [--markdown FILE [--append]] [--only fault:INDEX | negative:INDEX]
+ *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S] [--markdown FILE [--append]]
  *
  * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's verdicts.
  */
@@ -20,6 +20,7 @@ struct options {
     uint64_t seed_a, seed_b;
     double cpu_s, false_alarms;
     const char *markdown, *only;
+    bool append;
     struct scenario_sizes sizes;
     char command[512];
 };
@@ -103,7 +104,7 @@ static int run_study(const struct options *options)
     study.cpu_s = process_cpu_seconds();
     report_write(stdout, &study);
     if (options->markdown != NULL) {
-        FILE *out = fopen(options->markdown, "w");
+        FILE *out = fopen(options->markdown, options->append ? "a" : "w");
         if (out == NULL) {
             perror(options->markdown);
             return 1;
@@ -146,7 +147,7 @@ static int run_only(const struct options *options)
 
 static int run_alarms(const struct options *options)
 {
-    FILE *out = options->markdown != NULL ? fopen(options->markdown, "w") : stdout;
+    FILE *out = options->markdown != NULL ? fopen(options->markdown, options->append ? "a" : "w") : stdout;
 
     if (out == NULL) {
         perror(options->markdown);
@@ -171,6 +172,7 @@ static bool read_options(int argc, char **argv, struct options *options)
         {"negatives", required_argument, NULL, 'n'}, {"calibration", required_argument, NULL, 'c'},
         {"seed-a", required_argument, NULL, 'a'}, {"seed-b", required_argument, NULL, 'b'},
         {"cpu-seconds", required_argument, NULL, 's'}, {"markdown", required_argument, NULL, 'm'},
+        {"append", no_argument, NULL, 'A'},
         {"only", required_argument, NULL, 'o'}, {"false-alarms", required_argument, NULL, 'F'}, {NULL, 0, NULL, 0}};
     int option;
 
@@ -196,6 +198,8 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->cpu_s = strtod(optarg, NULL);
         } else if (option == 'm') {
             options->markdown = optarg;
+        } else if (option == 'A') {
+            options->append = true;
         } else if (option == 'o') {
             options->only = optarg;
         } else if (option == 'F') {

@@ -71,6 +71,15 @@ static struct delay delays_of(const struct records *records, record_filter *filt
     return delay;
 }
 
+/* A dash where nothing was found. */
+static void write_delay(FILE *out, double median, double p90)
+{
+    if (isnan(median))
+        (void)fputs(" - |", out);
+    else
+        (void)fprintf(out, " %.0f / %.0f |", median, p90);
+}
+
 static bool is_slow_node(const struct record *record, const void *context)
 {
     (void)context;
@@ -88,10 +97,12 @@ static void write_score_row(FILE *out, const char *name, const struct records *r
     struct interval j = binomial_interval(score.true_positives, said + score.false_negatives);
     struct delay delay = delays_of(records, is_slow_node, NULL);
 
-    (void)fprintf(out, "| %s | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %d/%d | %d | %d | %.0f / %.0f |\n",
+    (void)fprintf(out, "| %s | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %d/%d | %d | %d |",
                   name, score.precision, p.low, p.high, score.recall, r.low, r.high, score.f1, 2 * j.low / (1 + j.low),
                   2 * j.high / (1 + j.high), score.negatives_blamed, score.negatives, score.false_claims,
-                  score.false_evictions, delay.median, delay.p90);
+                  score.false_evictions);
+    write_delay(out, delay.median, delay.p90);
+    (void)fputc('\n', out);
 }
 
 static void write_scores(FILE *out, const struct study *study, bool node_only)
@@ -161,9 +172,12 @@ static void write_families(FILE *out, const struct records *records)
             continue;
         struct family_sum sum = sum_family(records, family);
         struct delay delay = delays_of(records, of_family, family);
-        (void)fprintf(out, "| %s | %.3f | %d/%d | %d | %d/%d | %d/%d | %d | %.0f / %.0f | %.0f / %.0f |\n", family,
+        (void)fprintf(out, "| %s | %.3f | %d/%d | %d | %d/%d | %d/%d | %d |", family,
                       sum.gain / sum.seen, sum.found, sum.required, sum.exact, sum.causes_right, sum.causes_asked,
-                      sum.optional_named, sum.optional, sum.blamed, delay.median, delay.p90, delay.median_s, delay.p90_s);
+                      sum.optional_named, sum.optional, sum.blamed);
+        write_delay(out, delay.median, delay.p90);
+        write_delay(out, delay.median_s, delay.p90_s);
+        (void)fputc('\n', out);
     }
     (void)fputs("\n| healthy job | runs | blamed | false evictions |\n|---|---|---|---|\n", out);
     for (size_t i = 0; i < records->count; i++) {
@@ -327,7 +341,7 @@ static void write_cost(FILE *out, const struct study *study)
 
 void report_write(FILE *out, const struct study *study)
 {
-    (void)fputs("# Detection: figures\n\n", out);
+    (void)fprintf(out, "# Detection: %d faults, %d healthy jobs\n\n", study->faults, study->negatives);
     report_machine(out, study->command);
     write_method(out, study);
     (void)fputs("## All faults\n\n", out);

@@ -50,36 +50,47 @@ static struct model *start_model(const struct scenario *scenario, bool with_faul
 }
 
 /* Mean step time from the onset on. */
-static double mean_step_ms(const struct scenario *scenario, bool with_faults)
-{
-    struct model *model = start_model(scenario, with_faults);
-    int64_t from = scenario->truths[0].onset_step;
-    int64_t to = scenario->steps - 1;
-    int64_t last = -1;
-    double sum = 0;
-    int count = 0;
+struct pace {
+    int64_t from, last;
+    double sum;
+    int count;
+};
 
-    from = from < 6 ? 6 : from;
-    while (last < to) {
-        model_step(model, drop, NULL);
-        struct model_info info = model_info(model);
-        if (info.last_step == last)
-            continue;
-        last = info.last_step;
-        sum += last >= from ? info.last_step_ms : 0;
-        count += last >= from;
-    }
-    model_free(model);
-    return sum / count;
+static struct pace pace_from(int64_t onset_step)
+{
+    return (struct pace){.from = onset_step < 6 ? 6 : onset_step, .last = -1};
 }
 
-static void find_gains(struct scenario *scenario)
+static void pace_feed(struct pace *pace, const struct model_info *info)
+{
+    if (info->last_step == pace->last)
+        return;
+    pace->last = info->last_step;
+    pace->sum += pace->last >= pace->from ? info->last_step_ms : 0;
+    pace->count += pace->last >= pace->from;
+}
+
+static double healthy_step_ms(const struct scenario *scenario)
+{
+    struct model *model = start_model(scenario, false);
+    struct pace pace = pace_from(scenario->truths[0].onset_step);
+
+    while (pace.last < scenario->steps - 1) {
+        model_step(model, drop, NULL);
+        struct model_info info = model_info(model);
+        pace_feed(&pace, &info);
+    }
+    model_free(model);
+    return pace.sum / pace.count;
+}
+
+static void find_gains(struct scenario *scenario, const struct pace *pace)
 {
     bool is_number = scenario->truth_count > 0 && scenario->truths[0].kinds == 1u << VERDICT_NUMERIC;
     double gain = 1;
 
     if (scenario->truth_count > 0 && !scenario->stops && !is_number)
-        gain = 1 - mean_step_ms(scenario, false) / mean_step_ms(scenario, true);
+        gain = 1 - healthy_step_ms(scenario) * pace->count / pace->sum;
     for (int i = 0; i < scenario->truth_count; i++) {
         scenario->truths[i].gain = gain;
         scenario->truths[i].required = gain >= REQUIRED_GAIN;
@@ -109,7 +120,7 @@ static int accepted_as(const struct truth *truth, const struct verdict *verdict)
 static void note_hit(struct hit *hit, const struct truth *truth, const struct verdict *verdict, int name,
                      int64_t onset_ns)
 {
-    if (hit->found)
+    if (hit->found && !(hit->info && verdict->kind != VERDICT_INFO))
         return;
     hit->found = true;
     hit->info = verdict->kind == VERDICT_INFO;
@@ -127,7 +138,7 @@ static bool take_hit(const struct scenario *scenario, struct outcome *outcome, c
         const struct truth *truth = &scenario->truths[i];
         int name = accepted_as(truth, verdict);
         bool says = (truth->kinds >> verdict->kind) & 1u;
-        bool info = verdict->kind == VERDICT_INFO && (!truth->required || scenario->info_counts);
+        bool info = verdict->kind == VERDICT_INFO;
         if (name < 0 || (!says && !info) || onset_ns == 0 || verdict->time_ns < onset_ns)
             continue;
         note_hit(&outcome->hits[i], truth, verdict, name, onset_ns);
@@ -210,7 +221,7 @@ void run_scenario(struct scenario *scenario, bool with_baselines, bool show, str
 
     *result = (struct run_result){0};
     scenario_name(scenario, model);
-    find_gains(scenario);
+    struct pace pace = pace_from(onset_step_of(scenario));
     struct baselines *baselines = with_baselines ? baselines_new(scenario, job) : NULL;
     for (;;) {
         struct verdict verdict;
@@ -223,6 +234,8 @@ void run_scenario(struct scenario *scenario, bool with_baselines, bool show, str
                 inject_xid(scenario, model, engine, info.now_ns + 1);
         }
         feed_engine(engine, &batch, cost);
+        if (scenario->stops) /* as the daemon does: when everybody is silent, nobody's samples tell the time */
+            engine_advance(engine, info.now_ns);
         while (engine_next(engine, &verdict)) {
             if (show)
                 show_verdict(&verdict);
@@ -233,12 +246,17 @@ void run_scenario(struct scenario *scenario, bool with_baselines, bool show, str
             baselines_feed(baselines, &batch.samples[i]);
         if (with_baselines)
             baselines_moment(baselines, onset_ns);
+        pace_feed(&pace, &info);
         cost->steps += info.last_step > last;
         cost->rank_steps += info.last_step > last ? job->world_size : 0;
         last = info.last_step;
         if (last + 1 >= scenario->steps || (onset_ns != 0 && scenario->stops && info.now_ns > onset_ns + AFTER_STOP_NS))
             break;
     }
+    find_gains(scenario, &pace);
+    for (int i = 0; i < scenario->truth_count; i++) /* an info is right about what is not worth a verdict */
+        if (result->engine.hits[i].info && scenario->truths[i].required && !scenario->info_counts)
+            result->engine.hits[i] = (struct hit){0};
     for (int v = 0; with_baselines && v < VARIANTS; v++)
         result->baselines[v] = *baselines_outcome(baselines, v);
     if (with_baselines)

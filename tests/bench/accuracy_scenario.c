@@ -269,6 +269,10 @@ void scenario_name(struct scenario *scenario, const struct model *model)
             accept_component(truth, SCOPE_TRAY, model_tray_name(model, truth->tray));
         if (truth->rack != JOB_NONE)
             accept_component(truth, SCOPE_RACK, model_rack_name(model, truth->rack));
+        if (truth->rack != JOB_NONE && scenario->config.ep == RANKS_A_RACK) { /* the same 64 ranks by another name */
+            (void)snprintf(number, sizeof number, "ep:%d", (int)truth->rack);
+            accept_component(truth, SCOPE_GROUP, number);
+        }
         if (family->target == TARGET_RAIL)
             accept_component(truth, SCOPE_RAIL, number);
         if (family->target == TARGET_JOB)
