@@ -15,7 +15,7 @@ enum { BASE_ROWS = 24 };
 static const double SPREADS = 2.4, CREEP = 0.01;
 /* A chart goes along with another's alarm at this part of the needed rise, and is over below the
  * other. */
-static const double ALONG = 0.5, OVER = 0.35;
+static const double ALONG = 0.5, OVER = 0.35, LASTING_NS = 20e9;
 /* Least rise: of a transfer against itself, of typical work. */
 static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
 
@@ -341,6 +341,23 @@ static bool is_work_everywhere(const struct engine *engine)
     return true;
 }
 
+/* Half a window of short steps is a moment: what is told of the job has lasted for LASTING_NS at
+ * least. */
+static bool has_lasted(struct engine *engine, bool high)
+{
+    struct pace *pace = &engine->pace;
+
+    if (!high) {
+        pace->high_since_ns = 0;
+        return false;
+    }
+    if (pace->high_since_ns == 0)
+        pace->high_since_ns = engine->now_ns;
+    return (double)(engine->now_ns - pace->high_since_ns) +
+               PACE_WINDOW / 2 * pace_recent_ms(pace) * 1e6 >=
+           LASTING_NS;
+}
+
 static void judge(struct engine *engine)
 {
     struct pace *pace = &engine->pace;
@@ -357,6 +374,8 @@ static void judge(struct engine *engine)
     if (open != NULL) {
         if (fmax(most, work) < OVER)
             engine_close(engine, index, true);
+    } else if (!has_lasted(engine, most >= 1 || work >= 1)) {
+        return;
     } else if (most >= 1) {
         tell_transfer(engine, groups);
     } else if (work >= 1 && !has_open_slow(engine) && engine->pending_rows == 0 &&

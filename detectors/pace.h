@@ -29,6 +29,7 @@ struct pace {
     int64_t work_rows;
     int64_t steps[PACE_WINDOW]; /* step numbers of the last clean rows */
     int64_t step_rows;
+    int64_t high_since_ns; /* engine time since when a chart stands at its alarm; 0 none does */
     float sms[PACE_LEAST]; /* median SM activity of the last rows */
     int64_t sm_rows;
     float ring[PACE_RING]; /* step_ms of clean rows */

@@ -278,11 +278,22 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict,
     verdict_add_evidence(verdict, "window_steps", facts->rows);
 }
 
-/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs, and of
- * those who wait for it. */
-static bool is_duty_of_rank0(const uint8_t *ranks, const struct slow_facts *facts)
+/* Rank 0 logs, saves and reports for all: a few per cent of its host's time in real jobs, more on a
+ * busy host, and of those who wait for it where waits are in what is measured. */
+static bool is_duty_of_rank0(const struct engine *engine, const struct alarm *alarm,
+                             const struct domain *domain, const uint8_t *ranks,
+                             const struct slow_facts *facts)
 {
-    return ranks[0] != 0 && facts->level < 0.1 && (facts->cause != CAUSE_GPU || facts->from_start);
+    double most = facts->cause == CAUSE_GPU ? 0.1 : 0.2;
+    bool waits_inside = engine->job->size[DIMENSION_TP] > 1 &&
+                        (engine->job->compute != COMPUTE_KERNEL ||
+                         bank_cut(alarm->bank) == CUT_LANE);
+
+    if (ranks[0] == 0 || domain->scope == SCOPE_RACK)
+        return false;
+    if (domain->scope != SCOPE_RANK && !waits_inside)
+        return false;
+    return facts->level < most && (facts->cause != CAUSE_GPU || facts->from_start);
 }
 
 /* Causes and scopes that a replacement can mend at all. */
@@ -370,7 +381,7 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm,
     facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
     bool told = facts.gain >= engine->params.gain_min_ratio &&
                 facts.level >= engine->params.slow_min_ratio && domain->scope != SCOPE_STAGE &&
-                !is_duty_of_rank0(ranks, &facts);
+                !is_duty_of_rank0(engine, alarm, domain, ranks, &facts);
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
     verdict_set_domain(engine, &verdict, domain->index);

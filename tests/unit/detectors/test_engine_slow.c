@@ -149,7 +149,29 @@ TEST(duties_of_rank_0_are_told_once_and_never_accused)
     feed_close(&feed);
 }
 
-TEST(full_memory_is_the_jobs_doing_first)
+TEST(the_tray_and_the_rack_of_rank_0_are_accused_like_others)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 60);
+    for (int32_t r = 0; r < 4; r++)
+        feed.stall_ms[r] = 60;
+    feed_steps(&feed, 40);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_TRAY, "node0"));
+    feed_close(&feed);
+
+    feed_open(&feed, 192, 4);
+    feed_steps(&feed, 60);
+    for (int32_t r = 0; r < 64; r++)
+        feed.slow[r] = 1.08;
+    feed_steps(&feed, 40);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RACK, "rack0"));
+    feed_close(&feed);
+}
+
+TEST(the_tray_and_the_rack_of_rank_0_are_accused_like_others),
+    T(full_memory_is_the_jobs_doing_first)
 {
     struct feed feed;
     const struct verdict *verdict;
