@@ -170,8 +170,7 @@ TEST(the_tray_and_the_rack_of_rank_0_are_accused_like_others)
     feed_close(&feed);
 }
 
-TEST(the_tray_and_the_rack_of_rank_0_are_accused_like_others),
-    T(full_memory_is_the_jobs_doing_first)
+TEST(full_memory_is_the_jobs_doing_first)
 {
     struct feed feed;
     const struct verdict *verdict;
@@ -337,7 +336,9 @@ TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
       T(a_fault_that_went_away_is_cleared), T(spikes_of_changing_ranks_are_nobodys_fault),
       T(a_rank_that_stalls_in_every_third_step_is_found_though_its_median_is_normal),
-      T(duties_of_rank_0_are_told_once_and_never_accused), T(full_memory_is_the_jobs_doing_first),
+      T(duties_of_rank_0_are_told_once_and_never_accused),
+      T(the_tray_and_the_rack_of_rank_0_are_accused_like_others),
+      T(full_memory_is_the_jobs_doing_first),
       T(transfers_that_all_grow_are_a_regression_of_the_job_by_the_network),
       T(a_short_spell_of_congestion_is_nothing), T(pauses_of_the_whole_job_are_nothing),
       T(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replaced),
