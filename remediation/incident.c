@@ -14,8 +14,8 @@ static const struct {
 } phases[] = {
     [PHASE_SUSPECTED] = {"suspected", "broomd", "runbooks/README.md", false},
     [PHASE_CONFIRMED] = {"confirmed", "broomd", "runbooks/README.md", false},
-    [PHASE_AWAITING_APPROVAL] = {"awaiting_approval", "on-call", "runbooks/README.md", false},
-    [PHASE_HOLDING] = {"holding", "on-call", "runbooks/README.md", false},
+    [PHASE_AWAITING_APPROVAL] = {"awaiting_approval", "on-call", "runbooks/awaiting-approval.md", false},
+    [PHASE_HOLDING] = {"holding", "on-call", "runbooks/holding.md", false},
     [PHASE_CORDONING] = {"cordoning", "broomd", "runbooks/README.md", false},
     [PHASE_SAVING] = {"saving", "broomd", "runbooks/README.md", false},
     [PHASE_RESTARTING] = {"restarting", "broomd", "runbooks/README.md", false},
@@ -26,7 +26,7 @@ static const struct {
     [PHASE_VALIDATING] = {"validating", "broomd", "runbooks/README.md", false},
     [PHASE_DONE] = {"done", "nobody", "runbooks/README.md", true},
     [PHASE_CANCELLED] = {"cancelled", "nobody", "runbooks/README.md", true},
-    [PHASE_ESCALATED] = {"escalated", "on-call", "runbooks/README.md", true},
+    [PHASE_ESCALATED] = {"escalated", "on-call", "runbooks/escalated.md", true},
 };
 _Static_assert(ARRAY_LEN(phases) == PHASE_COUNT, "every phase has a row");
 

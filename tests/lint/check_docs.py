@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Documents: every relative link and anchor leads somewhere; ADR numbers are unique; every page of runbooks/ is in
-its index and opens as a runbook does; every event that the daemon logs is explained in runbooks/README.md."""
+its index and opens as a runbook does; pages that the product names are there; every event that the daemon logs is explained in runbooks/README.md."""
 import os
 import re
 
@@ -39,6 +39,16 @@ def check_runbooks(findings):
             findings.append(f'{path}:1: does not open with {", ".join(OPENING)}')
 
 
+def check_mentions(findings):
+    """A page that the product, an alert or a script names is there."""
+    for path in tree.files():
+        if path.endswith(('.c', '.h', '.yml', '.yaml', '.py', '.html')) and not path.startswith('tests/'):
+            text = tree.read(path)
+            findings.extend(f'{path}:{tree.line_of(text, match.start())}: there is no {match.group(0)}'
+                            for match in re.finditer(r'\brunbooks/[\w/-]+\.md\b', text)
+                            if not os.path.exists(os.path.join(tree.ROOT, match.group(0))))
+
+
 def check_decisions(findings):
     numbers = {}
     for path in tree.files('.md'):
@@ -62,6 +72,7 @@ def main():
     for path in tree.files('.md'):
         check_links(path, findings)
     check_runbooks(findings)
+    check_mentions(findings)
     check_decisions(findings)
     check_events(findings)
     tree.finish(findings, 'documents')
