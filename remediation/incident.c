@@ -14,7 +14,8 @@ static const struct {
 } phases[] = {
     [PHASE_SUSPECTED] = {"suspected", "broomd", "runbooks/README.md", false},
     [PHASE_CONFIRMED] = {"confirmed", "broomd", "runbooks/README.md", false},
-    [PHASE_AWAITING_APPROVAL] = {"awaiting_approval", "on-call", "runbooks/awaiting-approval.md", false},
+    [PHASE_AWAITING_APPROVAL] = {"awaiting_approval", "on-call", "runbooks/awaiting-approval.md",
+                                 false},
     [PHASE_HOLDING] = {"holding", "on-call", "runbooks/holding.md", false},
     [PHASE_CORDONING] = {"cordoning", "broomd", "runbooks/README.md", false},
     [PHASE_SAVING] = {"saving", "broomd", "runbooks/README.md", false},

@@ -3,6 +3,7 @@
 one rank is slowed for real (it burns CPU, then it is stopped and continued from outside); broomd must name it, open an incident
 and clear it once it is well again."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,7 @@ class Job:
         for process in self.processes:
             process.kill()
             process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Pulses(threading.Thread):
