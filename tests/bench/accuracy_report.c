@@ -318,7 +318,9 @@ static void write_method(FILE *out, const struct study *study)
                   "job without it) is not required. Baselines are right when they name the tray (half of a rack's trays "
                   "for a rack); the engine when it names the rank, tray, rack, rail or job, with the right kind of "
                   "verdict. A wrong name is a false positive and a miss; any number of false claims in one scenario is one "
-                  "false positive, all are counted beside it. No score is point-adjusted. Intervals: Clopper-Pearson, "
+                  "false positive, all are counted beside it. A part of the guilty domain is no false claim when the "
+                  "whole is named as well; of a hang the replica is accepted, since nothing that is sent tells its members "
+                  "apart, and of a rack the expert group that is the same 64 ranks. No score is point-adjusted. Intervals: Clopper-Pearson, "
                   "95 %%.\n\n",
                   study->calibration_faults, study->calibration_negatives, (unsigned long long)study->seed_a, study->faults,
                   study->negatives, (unsigned long long)study->seed_b);

@@ -251,6 +251,14 @@ static int32_t rank_of(const struct model *model, int32_t ranks, int32_t tray, i
     return JOB_NONE;
 }
 
+static int replica_of(const struct scenario *scenario, int32_t rank)
+{
+    int32_t world = scenario->config.racks * RANKS_A_RACK;
+    int32_t replicas = world / scenario->config.tp / scenario->config.pp;
+
+    return rank / scenario->config.tp % replicas;
+}
+
 void scenario_name(struct scenario *scenario, const struct model *model)
 {
     const struct fault_family *family = &FAULTS[scenario->index % (int)ARRAY_LEN(FAULTS)];
@@ -269,6 +277,10 @@ void scenario_name(struct scenario *scenario, const struct model *model)
             accept_component(truth, SCOPE_TRAY, model_tray_name(model, truth->tray));
         if (truth->rack != JOB_NONE)
             accept_component(truth, SCOPE_RACK, model_rack_name(model, truth->rack));
+        if (family->kind == FAULT_HANG) { /* its tensor and pipeline neighbours stop in compute as it does */
+            (void)snprintf(number, sizeof number, "%d", replica_of(scenario, rank_of(model, ranks, truth->tray, gpu)));
+            accept_component(truth, SCOPE_REPLICA, number);
+        }
         if (truth->rack != JOB_NONE && scenario->config.ep == RANKS_A_RACK) { /* the same 64 ranks by another name */
             (void)snprintf(number, sizeof number, "ep:%d", (int)truth->rack);
             accept_component(truth, SCOPE_GROUP, number);
