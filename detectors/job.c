@@ -34,6 +34,7 @@ void job_free(struct job *job)
         xfree(job->trays[i].node);
     xfree(job->racks);
     xfree(job->trays);
+    xfree(job->tray_slots);
     xfree(job->ranks);
     xfree(job->workload_json);
     xfree(job->name);
@@ -65,12 +66,41 @@ int32_t job_find_rack(const struct job *job, const char *name)
     return JOB_NONE;
 }
 
+/* FNV-1a. */
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u;
+    for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++)
+        hash = (hash ^ *c) * 16777619u;
+    return hash;
+}
+
+/* The slot that holds the node, or the free one where it belongs. Slots are at most half full. */
+static int32_t *slot_of(const struct job *job, const char *node)
+{
+    uint32_t mask = (uint32_t)job->tray_slot_count - 1;
+    uint32_t at = hash_of(node) & mask;
+    while (job->tray_slots[at] != JOB_NONE && strcmp(job->trays[job->tray_slots[at]].node, node) != 0)
+        at = (at + 1) & mask;
+    return &job->tray_slots[at];
+}
+
+enum { TRAY_SLOTS_LEAST = 16 };
+
+static void grow_slots(struct job *job)
+{
+    job->tray_slot_count = job->tray_slot_count > 0 ? 2 * job->tray_slot_count : TRAY_SLOTS_LEAST;
+    xfree(job->tray_slots);
+    job->tray_slots = xcalloc((size_t)job->tray_slot_count, sizeof *job->tray_slots);
+    for (int32_t i = 0; i < job->tray_slot_count; i++)
+        job->tray_slots[i] = JOB_NONE;
+    for (int32_t t = 0; t < job->tray_count; t++)
+        *slot_of(job, job->trays[t].node) = t;
+}
+
 int32_t job_find_tray(const struct job *job, const char *node)
 {
-    for (int32_t i = 0; i < job->tray_count; i++)
-        if (strcmp(job->trays[i].node, node) == 0)
-            return i;
-    return JOB_NONE;
+    return job->tray_slot_count > 0 ? *slot_of(job, node) : JOB_NONE;
 }
 
 static bool is_power_of_two_or_zero(int32_t count)
@@ -100,7 +130,10 @@ int32_t job_intern_tray(struct job *job, const char *node, int32_t rack)
     if (is_power_of_two_or_zero(job->tray_count))
         job->trays = xrealloc(job->trays, job->tray_count > 0 ? 2 * (size_t)job->tray_count : 1,
                               sizeof *job->trays);
+    if (2 * (job->tray_count + 1) > job->tray_slot_count)
+        grow_slots(job);
     job->trays[job->tray_count] = (struct job_tray){.node = xstrdup(node), .rack = rack};
+    *slot_of(job, node) = job->tray_count;
     return job->tray_count++;
 }
 

@@ -47,6 +47,8 @@ struct job {
     struct job_tray *trays;     /* trays without a rank are spares */
     int32_t tray_count;
     struct job_rank *ranks;     /* world_size entries */
+    int32_t *tray_slots;        /* private: hash of node names to indices into trays */
+    int32_t tray_slot_count;
 };
 
 /* The place of a rank in the parallel grid. */

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_DEPTH_MAX = 64 };
+/* A document may be put inside another one: the writer holds a few levels more. */
+enum { JSON_DEPTH_MAX = 60 };
 
 /* struct json is never defined: a `struct json *` is a cJSON node under another name. */
 static const cJSON *node_of(const struct json *json)
@@ -88,18 +89,35 @@ static size_t utf8_prefix(struct view bytes)
     return i;
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A key that stands twice among this object's own, or NULL. Sorted, since a sender chooses how many there are. */
+static const char *duplicate_own_key(const cJSON *object)
+{
+    size_t count = 0;
+    for (const cJSON *child = object->child; child != NULL; child = child->next)
+        count++;
+    AUTO_FREE const char **keys = xcalloc(count, sizeof *keys);
+    count = 0;
+    for (const cJSON *child = object->child; child != NULL; child = child->next)
+        keys[count++] = child->string;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(keys[i - 1], keys[i]) == 0)
+            return keys[i];
+    return NULL;
+}
+
 static const char *duplicate_key(const cJSON *node)
 {
-    for (const cJSON *child = node->child; child != NULL; child = child->next) {
-        if (cJSON_IsObject(node))
-            for (const cJSON *other = child->next; other != NULL; other = other->next)
-                if (strcmp(child->string, other->string) == 0)
-                    return child->string;
-        const char *inner = duplicate_key(child);
-        if (inner != NULL)
-            return inner;
-    }
-    return NULL;
+    const char *twice = cJSON_IsObject(node) ? duplicate_own_key(node) : NULL;
+    for (const cJSON *child = node->child; child != NULL && twice == NULL; child = child->next)
+        if (child->child != NULL || cJSON_IsObject(child))
+            twice = duplicate_key(child);
+    return twice;
 }
 
 enum status json_parse(struct view bytes, struct json **ret_root, struct error *reterr)

@@ -245,6 +245,33 @@ static enum status read_checkpoint(struct job *job, const struct json *checkpoin
     return OK;
 }
 
+enum { WORKLOAD_DEPTH_MAX = 16, WORKLOAD_BYTES_MAX = 65536 };
+
+static bool is_deeper_than(const struct json *json, int levels)
+{
+    for (const struct json *child = json_first(json); child != NULL; child = json_next(child))
+        if (levels == 0 || is_deeper_than(child, levels - 1))
+            return true;
+    return false;
+}
+
+/* Kept as it is and written into records: bounded, so that those can be read again. */
+static enum status read_workload(struct job *job, const struct json *workload, struct error *reterr)
+{
+    AUTO_TEXT text = {0};
+    if (workload == NULL || json_kind(workload) == JSON_NULL)
+        return OK;
+    if (json_get_string(workload, "kind", NULL) == NULL)
+        return error_set(reterr, ERR_INVALID, "workload.kind: is missing");
+    if (is_deeper_than(workload, WORKLOAD_DEPTH_MAX))
+        return error_set(reterr, ERR_INVALID, "workload: is nested deeper than %d levels", WORKLOAD_DEPTH_MAX);
+    json_print(workload, &text);
+    if (text.length > WORKLOAD_BYTES_MAX)
+        return error_set(reterr, ERR_INVALID, "workload: is over %d bytes", WORKLOAD_BYTES_MAX);
+    job->workload_json = text_take(&text);
+    return OK;
+}
+
 static enum status fill(struct job *job, const struct json *root, struct error *reterr)
 {
     TRY(read_parallel(job, json_get(root, "parallel"), reterr));
@@ -252,15 +279,7 @@ static enum status fill(struct job *job, const struct json *root, struct error *
     TRY(read_topology(job, json_get(root, "topology"), reterr));
     TRY(read_ranks(job, json_get(root, "ranks"), reterr));
     TRY(read_checkpoint(job, json_get(root, "checkpoint"), reterr));
-    const struct json *workload = json_get(root, "workload");
-    if (workload != NULL && json_kind(workload) != JSON_NULL) {
-        if (json_get_string(workload, "kind", NULL) == NULL)
-            return error_set(reterr, ERR_INVALID, "workload.kind: is missing");
-        struct text text = {0};
-        json_print(workload, &text);
-        job->workload_json = text_take(&text);
-    }
-    return OK;
+    return read_workload(job, json_get(root, "workload"), reterr);
 }
 
 enum status job_file_parse(struct view bytes, struct job **ret_job, struct error *reterr)

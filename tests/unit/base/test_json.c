@@ -71,6 +71,53 @@ TEST(what_is_not_utf8_or_not_finite_still_makes_valid_json)
     CU_ASSERT(json_get_number(root, "big", 0) > 9e299);
 }
 
+TEST(a_doubled_key_is_found_among_very_many_in_no_time)
+{
+    AUTO_TEXT text = {0};
+    AUTO(json_free) struct json *root = NULL;
+    struct error error;
+    text_add(&text, "{\"list\":[{}],\"k7\":0");
+    for (int i = 0; i < 300000; i++)
+        text_addf(&text, ",\"key%d\":{}", i);
+    text_add(&text, "}");
+    CU_ASSERT_EQUAL(json_parse((struct view){text.bytes, text.length}, &root, &error), OK);
+    text.bytes[text.length - 1] = ',';
+    text_add(&text, "\"k7\":1}");
+    struct json *twice = NULL;
+    CU_ASSERT_EQUAL(json_parse((struct view){text.bytes, text.length}, &twice, &error), ERR_INVALID);
+    CU_ASSERT_STRING_EQUAL(error.message, "key 'k7' stands twice in one object");
+}
+
+TEST(the_deepest_document_that_is_read_can_be_written_inside_another_one)
+{
+    AUTO_TEXT text = {0};
+    AUTO_TEXT out = {0};
+    AUTO(json_free) struct json *root = NULL;
+    int depth = 0;
+    for (enum status status = OK; status == OK; depth++) {
+        struct json *deeper = NULL;
+        text_clear(&text);
+        for (int i = 0; i < 2 * (depth + 1); i++)
+            text_add(&text, i <= depth ? "[" : "]");
+        status = json_parse(view_of(text.bytes), &deeper, NULL);
+        if (status == OK) {
+            json_free(root);
+            root = deeper;
+        }
+    }
+    CU_ASSERT_TRUE(depth > 16);
+    struct json_writer writer = json_writer(&out);
+    json_open_object(&writer);
+    json_add_key(&writer, "inner");
+    text_clear(&text);
+    json_print(root, &text);
+    json_add_raw(&writer, view_of(text.bytes));
+    json_close(&writer);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.bytes, "[[]]"));
+}
+
 TESTS(T(a_document_comes_back_as_it_was), T(errors_name_line_and_column),
       T(deep_nesting_is_refused_before_it_recurses), T(missing_members_give_the_fallback),
-      T(what_is_not_utf8_or_not_finite_still_makes_valid_json))
+      T(what_is_not_utf8_or_not_finite_still_makes_valid_json),
+      T(a_doubled_key_is_found_among_very_many_in_no_time),
+      T(the_deepest_document_that_is_read_can_be_written_inside_another_one))

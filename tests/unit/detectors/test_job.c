@@ -1,6 +1,8 @@
 #include "detectors/job.h"
 #include "tests/harness/test.h"
 
+#include <stdio.h>
+
 static struct job *grid(int32_t tp, int32_t ep, int32_t dp, int32_t pp, int32_t world)
 {
     static const enum parallel_dimension order[] = {DIMENSION_TP, DIMENSION_CP, DIMENSION_EP,
@@ -56,5 +58,24 @@ TEST(names_are_interned_once_and_copies_are_whole)
     CU_ASSERT_STRING_EQUAL(copy->racks[0].nvlink_domain, "r1");
 }
 
+TEST(every_tray_of_a_large_cluster_is_found_and_stands_once)
+{
+    AUTO(job_free) struct job *job = job_new("job", 4);
+    char node[32];
+
+    for (int round = 0; round < 2; round++)
+        for (int32_t t = 0; t < 30000; t++) {
+            (void)snprintf(node, sizeof node, "gb-%06x", (unsigned)t * 2654435761u >> 8);
+            if (round == 0)
+                CU_ASSERT_EQUAL(job_find_tray(job, node), JOB_NONE);
+            CU_ASSERT_EQUAL(job_intern_tray(job, node, JOB_NONE), t);
+        }
+    AUTO(job_free) struct job *copy = job_copy(job);
+    CU_ASSERT_EQUAL(copy->tray_count, 30000);
+    CU_ASSERT_EQUAL(job_find_tray(copy, node), 29999);
+    CU_ASSERT_EQUAL(job_find_tray(copy, "elsewhere"), JOB_NONE);
+}
+
 TESTS(T(tp_dp_pp_follows_the_published_formula), T(expert_groups_inside_dp_are_runs_of_replicas),
-      T(names_are_interned_once_and_copies_are_whole))
+      T(names_are_interned_once_and_copies_are_whole),
+      T(every_tray_of_a_large_cluster_is_found_and_stands_once))

@@ -126,6 +126,39 @@ TEST(experts_may_cut_the_replicas_or_multiply_the_world)
         OK);
 }
 
+TEST(a_workload_that_could_not_be_read_again_is_refused)
+{
+    AUTO_TEXT text = {0};
+    struct job *job = NULL;
+    struct error error;
+    text_add(&text, "{\"job\":\"x\",\"world_size\":1,\"workload\":{\"kind\":\"k\",\"more\":");
+    for (int i = 0; i < 80; i++)
+        text_add(&text, i < 40 ? "[" : "]");
+    text_add(&text, "}}");
+    CU_ASSERT_EQUAL(parse(text.bytes, &job, &error), ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "nested deeper"));
+    text_clear(&text);
+    text_add(&text, "{\"job\":\"x\",\"world_size\":1,\"workload\":{\"kind\":\"k\",\"more\":\"");
+    for (int i = 0; i < 70000; i++)
+        text_add(&text, "x");
+    text_add(&text, "\"}}");
+    CU_ASSERT_EQUAL(parse(text.bytes, &job, &error), ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "65536"));
+}
+
+TEST(sizes_whose_product_is_beyond_all_numbers_are_refused)
+{
+    struct job *job = NULL;
+    struct error error;
+    CU_ASSERT_EQUAL(parse("{\"job\":\"x\",\"world_size\":8,\"parallel\":{\"tp\":131072,\"cp\":131072,"
+                          "\"pp\":131072,\"dp\":131072,\"ep\":131072}}",
+                          &job, &error),
+                    ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "parallel"));
+}
+
 TESTS(T(a_document_comes_back_with_the_same_meaning), T(every_mistake_is_told_with_its_place),
       T(nodes_without_any_rack_are_taken_where_no_rack_is_named),
-      T(experts_may_cut_the_replicas_or_multiply_the_world))
+      T(experts_may_cut_the_replicas_or_multiply_the_world),
+      T(a_workload_that_could_not_be_read_again_is_refused),
+      T(sizes_whose_product_is_beyond_all_numbers_are_refused))
