@@ -153,6 +153,15 @@ void engine_free(struct engine *engine)
 /* A new attempt: rows start again; what hangs on hardware that left the job is cleared. */
 static void restart(struct engine *engine, int64_t time_ns)
 {
+    double step_ns = pace_recent_ms(&engine->pace) * 1e6;
+    int64_t late_ns = isfinite(step_ns) ? (int64_t)(2 * step_ns) : 0;
+
+    /* Late lines of the old attempt are on their way still: up to two steps newer than the newest
+     * that came. Ranks that are known to step anew have sent their last one. */
+    for (int32_t r = 0; r < engine->live.ranks; r++)
+        engine->live.stale_ns[r] = engine->went_back[r] != 0 || engine->live.own_ns[r] == 0
+                                       ? 0
+                                       : engine->live.own_ns[r] + late_ns;
     engine->attempt++;
     engine->attempt_time_ns = time_ns;
     engine->attempt_first_step = JOB_NONE;
@@ -584,6 +593,23 @@ static bool is_ours(struct engine *engine, const struct sample *sample)
     return true;
 }
 
+/* A late line of the attempt before, by the rank's own clock. Such a step number may lie far ahead.
+ */
+static bool is_stale(struct engine *engine, const struct sample *sample)
+{
+    struct liveness *live = &engine->live;
+
+    if (sample->measurement != MEASUREMENT_STEP && sample->measurement != MEASUREMENT_BEAT)
+        return false;
+    if (sample->time_ns <= live->stale_ns[sample->rank]) {
+        engine->counts.late++;
+        return true;
+    }
+    if (sample->time_ns > live->own_ns[sample->rank])
+        live->own_ns[sample->rank] = sample->time_ns;
+    return false;
+}
+
 void engine_feed(struct engine *engine, const struct sample *sample)
 {
     engine->counts.samples++;
@@ -598,6 +624,8 @@ void engine_feed(struct engine *engine, const struct sample *sample)
     }
     if (sample->measurement != MEASUREMENT_HELLO)
         refresh_grid(engine);
+    if (is_stale(engine, sample))
+        return;
     switch (sample->measurement) {
     case MEASUREMENT_HELLO:
         feed_hello(engine, sample);

@@ -49,6 +49,8 @@ void liveness_init(struct liveness *live, int32_t ranks)
     live->step_ns = xcalloc(count, sizeof(int64_t));
     live->beat_ns = xcalloc(count, sizeof(int64_t));
     live->beat_step = xcalloc(count, sizeof(int64_t));
+    live->own_ns = xcalloc(count, sizeof(int64_t));
+    live->stale_ns = xcalloc(count, sizeof(int64_t));
     live->phase = xcalloc(count, 1);
     live->progress_step = JOB_NONE;
 }
@@ -59,6 +61,8 @@ void liveness_done(struct liveness *live)
     xfree(live->step_ns);
     xfree(live->beat_ns);
     xfree(live->beat_step);
+    xfree(live->own_ns);
+    xfree(live->stale_ns);
     xfree(live->phase);
     memset(live, 0, sizeof *live);
 }

@@ -358,6 +358,28 @@ TEST(a_node_whose_clock_is_an_hour_ahead_brings_no_crash)
     feed_close(&feed);
 }
 
+TEST(late_lines_of_the_attempt_before_are_not_of_this_one)
+{
+    struct feed feed;
+    struct sample old = {.measurement = MEASUREMENT_BEAT, .rank = 7, .phase = view_of("compute")};
+    struct sample mark = {
+        .measurement = MEASUREMENT_MARK, .rank = RANK_NONE, .kind = view_of("restart")};
+
+    open_running(&feed);
+    old.time_ns = feed.now_ns + INT64_C(100000000);
+    feed_set(&old, FIELD_STEP, 500);
+    feed_send(&feed, &mark);
+    feed.now_ns += INT64_C(60000000000);
+    feed.step = 40;
+    feed_steps(&feed, 5);
+    engine_feed(feed.engine, &old);
+    for (int step = 0; step < 200; step++)
+        feed_step(&feed);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    CU_ASSERT_EQUAL(engine_counts(feed.engine).late, 1);
+    feed_close(&feed);
+}
+
 TEST(foreign_ranks_and_hosts_are_counted_and_left_out)
 {
     struct feed feed;
@@ -396,4 +418,5 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_loss_that_jumps_and_stays_is_numeric_and_clears_when_it_is_back),
       T(one_high_loss_is_nothing), T(a_clock_an_hour_ahead_does_not_move_time_alone),
       T(a_node_whose_clock_is_an_hour_ahead_brings_no_crash),
+      T(late_lines_of_the_attempt_before_are_not_of_this_one),
       T(foreign_ranks_and_hosts_are_counted_and_left_out))
