@@ -375,6 +375,22 @@ static bool looks_restarted(struct engine *engine, const struct sample *sample)
     return (double)engine->back_ranks >= BACK_SHARE * steps_expected(engine->steps);
 }
 
+/* A step that was not finished before. How long the job stood until then is how long its pauses
+ * are. */
+static void note_progress(struct engine *engine, int64_t step)
+{
+    struct liveness *live = &engine->live;
+
+    if (step <= live->progress_step)
+        return;
+    if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
+        engine->now_ns - live->progress_ns > live->longest_gap_ns)
+        live->longest_gap_ns = engine->now_ns - live->progress_ns;
+    live->progress_step = step;
+    live->progress_ns = engine->now_ns;
+    live->told = false;
+}
+
 static void feed_step(struct engine *engine, const struct sample *sample)
 {
     int32_t rank = (int32_t)sample->rank;
@@ -394,19 +410,11 @@ static void feed_step(struct engine *engine, const struct sample *sample)
     engine->counts.not_finite += outcome == STEPS_NOT_FINITE;
     if (outcome != STEPS_USED)
         return;
-    int64_t step = steps_of_rank(engine->steps, rank);
     if (steps_finished(engine->steps) >= 0)
         engine->last_step = steps_finished(engine->steps);
     live->step_ns[rank] = engine->now_ns;
     live->phase[rank] = PHASE_NONE;
-    if (step > live->progress_step) {
-        if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
-            engine->now_ns - live->progress_ns > live->longest_gap_ns)
-            live->longest_gap_ns = engine->now_ns - live->progress_ns;
-        live->progress_step = step;
-        live->progress_ns = engine->now_ns;
-        live->told = false;
-    }
+    note_progress(engine, steps_finished(engine->steps));
     close_rows(engine);
 }
 
@@ -428,11 +436,16 @@ static void feed_beat(struct engine *engine, const struct sample *sample)
         return;
     /* Inside step n: step n - 1 has finished, though its samples may have been lost. */
     live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
-    if (engine->rows > 0 && live->beat_step[rank] - 1 > live->progress_step) {
-        live->progress_step = live->beat_step[rank] - 1;
-        live->progress_ns = engine->now_ns;
-        live->told = false;
-    }
+    if (engine->rows == 0 || live->beat_step[rank] - 1 <= live->progress_step)
+        return;
+    /* One rank may count wrongly; two do not. */
+    if (live->ranks == 1 || (live->ahead_step > 0 && live->ahead_rank != rank))
+        note_progress(engine, (live->ahead_step < live->beat_step[rank] && live->ranks > 1
+                                   ? live->ahead_step
+                                   : live->beat_step[rank]) -
+                                  1);
+    live->ahead_step = live->beat_step[rank];
+    live->ahead_rank = rank;
 }
 
 static void feed_mark(struct engine *engine, const struct sample *sample)

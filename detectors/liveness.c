@@ -70,6 +70,7 @@ void liveness_done(struct liveness *live)
 void liveness_restart(struct liveness *live)
 {
     live->progress_step = JOB_NONE;
+    live->ahead_step = 0;
     live->progress_ns = 0;
     live->finished = false;
     live->told = false;

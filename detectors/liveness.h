@@ -24,10 +24,12 @@ struct liveness {
     int64_t *step_ns; /* by rank: the same of its newest step sample */
     int64_t *beat_ns; /* by rank: newest beat; 0 never */
     int64_t *beat_step;
-    uint8_t *phase;      /* by rank: of its newest beat */
-    int64_t *own_ns;     /* by rank: newest stamp of its step and beat lines, by its own clock */
-    int64_t *stale_ns;   /* by rank: stamps up to here belong to the attempt before */
-    double beat_gap_ns;  /* usual time between two beats of a rank; 0 unknown */
+    uint8_t *phase;     /* by rank: of its newest beat */
+    int64_t *own_ns;    /* by rank: newest stamp of its step and beat lines, by its own clock */
+    int64_t *stale_ns;  /* by rank: stamps up to here belong to the attempt before */
+    double beat_gap_ns; /* usual time between two beats of a rank; 0 unknown */
+    int64_t ahead_step; /* a beat's step past progress_step, and whose it was */
+    int32_t ahead_rank;
     int64_t progress_ns; /* when the highest step number rose last */
     int64_t progress_step;
     int64_t longest_gap_ns; /* longest time without progress that ended by itself */

@@ -380,6 +380,23 @@ TEST(late_lines_of_the_attempt_before_are_not_of_this_one)
     feed_close(&feed);
 }
 
+TEST(a_rank_that_counts_wrongly_is_no_hang)
+{
+    struct feed feed;
+    struct sample wrong = {.measurement = MEASUREMENT_STEP, .rank = 7};
+
+    open_running(&feed);
+    for (int i = 0; i < 20; i++) {
+        feed_set(&wrong, FIELD_STEP, 100000 + i);
+        feed_set(&wrong, FIELD_STEP_MS, 600);
+        feed_send(&feed, &wrong);
+        feed_steps(&feed, 20);
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    CU_ASSERT_EQUAL(engine_progress(feed.engine).step, 60 + 400 - 1);
+    feed_close(&feed);
+}
+
 TEST(foreign_ranks_and_hosts_are_counted_and_left_out)
 {
     struct feed feed;
@@ -419,4 +436,4 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(one_high_loss_is_nothing), T(a_clock_an_hour_ahead_does_not_move_time_alone),
       T(a_node_whose_clock_is_an_hour_ahead_brings_no_crash),
       T(late_lines_of_the_attempt_before_are_not_of_this_one),
-      T(foreign_ranks_and_hosts_are_counted_and_left_out))
+      T(a_rank_that_counts_wrongly_is_no_hang), T(foreign_ranks_and_hosts_are_counted_and_left_out))
