@@ -76,9 +76,7 @@ static const struct option OPTIONS[] = {
     {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "address of the cluster that actuator.kind speaks to"},
     {"actuator.describe_every", TYPE_DURATION, AT(describe_every_ns), "15s", 1, 3600, RELOADABLE, NULL, "how often the cluster is read unasked"},
     {"log.level", TYPE_CHOICE, AT(log_level), "info", 0, 0, RELOADABLE, LEVEL_WORDS, "debug, info, warn, error"},
-    {"retention.events", TYPE_DURATION, AT(retention_events_ns), "400d", 86400, 1e9, RELOADABLE, NULL, "events, verdicts; what an incident pins stays"},
-    {"retention.rollups", TYPE_DURATION, AT(retention_rollups_ns), "90d", 86400, 1e9, RELOADABLE, NULL, "one-minute rollups"},
-    {"retention.raw", TYPE_DURATION, AT(retention_raw_ns), "400d", 86400, 1e9, RELOADABLE, NULL, "raw windows of incidents"},
+    {"retention.events", TYPE_DURATION, AT(retention_events_ns), "400d", 86400, 1e9, 0, NULL, "events, verdicts and one-minute rollups; what an incident pins stays"},
 };
 /* clang-format on */
 
@@ -311,12 +309,17 @@ static const struct option *option_find(const char *name)
     return NULL;
 }
 
+/* A whole option, or a section where only that was mistyped. */
 static const char *option_nearest(const char *name)
 {
-    const char *names[ARRAY_LEN(OPTIONS)];
+    static const char *const sections[] = {"listen", "tls", "auth", "limits", "recorder", "spool", "detection",
+                                           "actuator", "log", "retention"};
+    const char *names[ARRAY_LEN(OPTIONS) + ARRAY_LEN(sections)];
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
         names[i] = OPTIONS[i].name;
-    return text_nearest(name, names, ARRAY_LEN(OPTIONS));
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+        names[ARRAY_LEN(OPTIONS) + i] = sections[i];
+    return text_nearest(name, names, ARRAY_LEN(names));
 }
 
 static bool is_section(const char *name)
