@@ -115,6 +115,7 @@ static void on_hangup(void *context, int signal_number)
             log_event(LOG_WARN, "config_needs_restart", kv_str("options", restart.bytes));
         config_take_reloadable(app->config, config);
         log_init((enum log_level)app->config->log_level);
+        pipeline_describe_every(app->pipeline, app->config->describe_every_ns);
         remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode, clock_now_ns());
         if (auth_reload(app->auth, app->config, &findings, &error) != OK)
             log_event(LOG_ERROR, "auth_refused", kv_str("reason", error.message),

@@ -69,13 +69,27 @@ static int usage_error(const char *given)
     return 2;
 }
 
-static void add_override(struct app_options *options, const char *key, const char *value)
+/* Options of the command line that are short for --set; --set itself brings its key along. */
+static const struct {
+    int code;
+    const char *key;
+} SHORT_FOR[] = {
+    {OPTION_SET, ""},           {OPTION_DATA_DIR, "data_dir"}, {OPTION_RUN_DIR, "run_dir"},
+    {OPTION_DATABASE, "database"}, {OPTION_MODE, "mode"},       {OPTION_POLICY, "policies"},
+};
+
+/* True when the option is one that sets a value of the file; false also when there are too many of them. */
+static bool take_override(struct app_options *options, int code, const char *value)
 {
-    if (options->override_count == APP_OVERRIDES_MAX)
-        return;
-    struct text assignment = {0};
-    text_addf(&assignment, "%s%s%s", key, key[0] != '\0' ? "=" : "", value);
-    options->overrides[options->override_count++] = text_take(&assignment);
+    for (size_t i = 0; i < ARRAY_LEN(SHORT_FOR); i++) {
+        if (SHORT_FOR[i].code != code || options->override_count == APP_OVERRIDES_MAX)
+            continue;
+        struct text assignment = {0};
+        text_addf(&assignment, "%s%s%s", SHORT_FOR[i].key, SHORT_FOR[i].key[0] != '\0' ? "=" : "", value);
+        options->overrides[options->override_count++] = text_take(&assignment);
+        return true;
+    }
+    return false;
 }
 
 static int check_config(const struct app_options *options)
@@ -93,72 +107,80 @@ static int check_config(const struct app_options *options)
     return status == OK ? 0 : 3;
 }
 
-static bool take_number(const char *text, double least, double *ret_value)
+static bool take_scale(const char *text, double *ret_scale)
 {
-    return text_parse_number(view_of(text), ret_value) && *ret_value >= least;
+    return text_parse_number(view_of(text), ret_scale) && *ret_scale >= 1;
+}
+
+static int print_example(void)
+{
+    AUTO_TEXT example = {0};
+    config_print_example(&example);
+    fputs(example.bytes, stdout);
+    return 0;
+}
+
+static int value_error(const char *option, const char *wanted)
+{
+    fprintf(stderr, "broomd: '%s' needs %s\n", option, wanted);
+    return 2;
+}
+
+enum { GO_ON = -1 };
+
+/* One option. GO_ON, or the exit code with which broomd ends here. */
+static int take_option(struct app_options *options, int code, const char *given, bool *ret_only_check)
+{
+    switch (code) {
+    case OPTION_CONFIG:
+        options->config_path = optarg;
+        options->config_is_named = true;
+        return GO_ON;
+    case OPTION_CHECK:
+        *ret_only_check = true;
+        return GO_ON;
+    case OPTION_SCALE:
+        return take_scale(optarg, &options->time_scale)
+                   ? GO_ON
+                   : value_error("--time-scale", "a number of at least 1");
+    case OPTION_ORIGIN:
+        return text_parse_int(view_of(optarg), &options->time_origin_ns)
+                   ? GO_ON
+                   : value_error("--time-origin", "nanoseconds since the epoch");
+    case OPTION_EXAMPLE:
+        return print_example();
+    case OPTION_HELP:
+        print_help();
+        return 0;
+    case OPTION_VERSION:
+        printf("broomd %s\n", BROOM_VERSION);
+        return 0;
+    case ':':
+        return value_error(given, "a value");
+    default:
+        return take_override(options, code, optarg) ? GO_ON : usage_error(given);
+    }
+}
+
+static int run(struct app_options *options, int argc, char **argv)
+{
+    bool only_check = false;
+    int code, ended = GO_ON;
+    opterr = 0;
+    while (ended == GO_ON && (code = getopt_long(argc, argv, ":", OPTIONS, NULL)) != -1)
+        ended = take_option(options, code, argv[optind - 1], &only_check);
+    if (ended != GO_ON)
+        return ended;
+    if (optind < argc)
+        return usage_error(argv[optind]);
+    return only_check ? check_config(options) : app_run(options);
 }
 
 int main(int argc, char **argv)
 {
     stats_init();
     struct app_options options = {.config_path = DEFAULT_CONFIG, .time_scale = 1.0};
-    bool only_check = false;
-    int code;
-    opterr = 0;
-    while ((code = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1) {
-        switch (code) {
-        case OPTION_CONFIG:
-            options.config_path = optarg;
-            options.config_is_named = true;
-            break;
-        case OPTION_SET:
-            add_override(&options, "", optarg);
-            break;
-        case OPTION_DATA_DIR:
-            add_override(&options, "data_dir", optarg);
-            break;
-        case OPTION_RUN_DIR:
-            add_override(&options, "run_dir", optarg);
-            break;
-        case OPTION_DATABASE:
-            add_override(&options, "database", optarg);
-            break;
-        case OPTION_MODE:
-            add_override(&options, "mode", optarg);
-            break;
-        case OPTION_POLICY:
-            add_override(&options, "policies", optarg);
-            break;
-        case OPTION_CHECK:
-            only_check = true;
-            break;
-        case OPTION_SCALE:
-            if (!take_number(optarg, 1, &options.time_scale))
-                return usage_error(argv[optind - 1]);
-            break;
-        case OPTION_ORIGIN:
-            if (!text_parse_int(view_of(optarg), &options.time_origin_ns))
-                return usage_error(argv[optind - 1]);
-            break;
-        case OPTION_EXAMPLE: {
-            AUTO_TEXT example = {0};
-            config_print_example(&example);
-            fputs(example.bytes, stdout);
-            return 0;
-        }
-        case OPTION_HELP:
-            print_help();
-            return 0;
-        case OPTION_VERSION:
-            printf("broomd %s\n", BROOM_VERSION);
-            return 0;
-        default:
-            return usage_error(argv[optind - 1]);
-        }
-    }
-    if (optind < argc)
-        return usage_error(argv[optind]);
-    code = only_check ? check_config(&options) : app_run(&options);
+    int code = run(&options, argc, argv);
     for (size_t i = 0; i < options.override_count; i++)
         xfree(options.overrides[i]);
     return code;

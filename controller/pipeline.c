@@ -489,6 +489,11 @@ void pipeline_guards(struct pipeline *pipeline, bool lease_held, bool clock_trus
     drain(pipeline);
 }
 
+void pipeline_describe_every(struct pipeline *pipeline, int64_t every_ns)
+{
+    pipeline->params.describe_every_ns = every_ns;
+}
+
 void pipeline_store_is_up(struct pipeline *pipeline)
 {
     outbox_retry(pipeline->outbox);

@@ -82,6 +82,9 @@ void pipeline_tick(struct pipeline *pipeline, int64_t now_ns);
 /* What the owner knows of its surroundings. telemetry_ok is the pipeline's own. */
 void pipeline_guards(struct pipeline *pipeline, bool lease_held, bool clock_trusted, bool store_up,
                      int64_t now_ns);
+/* How often the world is read unasked, from now on. */
+void pipeline_describe_every(struct pipeline *pipeline, int64_t every_ns);
+
 /* Batches that failed while the store was away are submitted again. */
 void pipeline_store_is_up(struct pipeline *pipeline);
 

@@ -32,7 +32,7 @@ struct config {
     const char *actuator_kind, *actuator_url;
     int64_t describe_every_ns;
     int64_t log_level; /* enum log_level */
-    int64_t retention_events_ns, retention_rollups_ns, retention_raw_ns;
+    int64_t retention_events_ns;
 };
 
 struct config *config_new(void); /* every option at its default */

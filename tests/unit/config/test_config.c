@@ -108,7 +108,7 @@ TEST(every_mistake_of_a_file_is_told_at_its_place)
                          "recorder: {enabled: yes}\n"
                          "listen: {api: 'broomd.example:7430'}\n"
                          "mode: enforced\n"
-                         "retention: {raw: 5}\n"
+                         "retention: {events: 5}\n"
                          "tls: [a]\n"
                          "auth: {admin_uids: [{a: b}]}\n",
                          NULL, 0),
@@ -126,7 +126,7 @@ TEST(every_mistake_of_a_file_is_told_at_its_place)
     CU_ASSERT(found(
         &rig, ":9:7: error: 'mode' must be one of observe, approve, enforce, not 'enforced'"));
     CU_ASSERT(
-        found(&rig, ":10:18: error: 'retention.raw' must be a duration such as 10m, not '5'"));
+        found(&rig, ":10:21: error: 'retention.events' must be a duration such as 10m, not '5'"));
     CU_ASSERT(found(&rig, ":11:"));
     CU_ASSERT(found(&rig, ":12:"));
     CU_ASSERT(strstr(rig.error.message, "11 errors") != NULL);
@@ -222,7 +222,7 @@ TEST(the_example_is_current_and_reads_back_as_the_defaults)
     AUTO(config_free) struct config *defaults = config_new();
     AUTO_TEXT names = {0};
     CU_ASSERT_FALSE(config_needs_restart(defaults, rig.config, &names));
-    CU_ASSERT_EQUAL(rig.config->retention_rollups_ns, defaults->retention_rollups_ns);
+    CU_ASSERT_EQUAL(rig.config->retention_events_ns, defaults->retention_events_ns);
     rig_close(&rig);
 }
 
