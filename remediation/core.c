@@ -43,11 +43,13 @@ void remediation_free(struct remediation *core)
 struct job_state *core_job(struct remediation *core, const char *name)
 {
     for (size_t i = 0; i < core->job_count; i++)
-        if (strcmp(core->jobs[i].name, name) == 0)
+        if (strcmp(core->jobs[i].name, name) == 0) {
+            core->jobs[i].told_ns = core->now_ns;
             return &core->jobs[i];
+        }
     core->jobs = array_grow(core->jobs, core->job_count, &core->job_capacity, sizeof *core->jobs);
     struct job_state *job = &core->jobs[core->job_count++];
-    *job = (struct job_state){.name = xstrdup(name)};
+    *job = (struct job_state){.name = xstrdup(name), .told_ns = core->now_ns};
     return job;
 }
 
@@ -79,6 +81,30 @@ static void forget_ended(struct remediation *core)
         }
     }
     core->incident_count = kept;
+}
+
+static bool has_incident(const struct remediation *core, const char *job)
+{
+    for (size_t i = 0; i < core->incident_count; i++)
+        if (strcmp(core->incidents[i]->job, job) == 0)
+            return true;
+    return false;
+}
+
+/* Jobs of which nothing was said for a day and that no incident remembers. */
+static void forget_jobs(struct remediation *core)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < core->job_count; i++) {
+        struct job_state *state = &core->jobs[i];
+        if (core->now_ns - state->told_ns > DAY_NS && !has_incident(core, state->name)) {
+            xfree(state->name);
+            job_free(state->job);
+        } else {
+            core->jobs[kept++] = *state;
+        }
+    }
+    core->job_count = kept;
 }
 
 static void add_incident(struct remediation *core, struct incident *take_incident)
@@ -386,6 +412,7 @@ void remediation_tick(struct remediation *core, int64_t now_ns)
 {
     begin(core, now_ns);
     forget_ended(core);
+    forget_jobs(core);
     end(core);
 }
 

@@ -41,6 +41,7 @@ struct job_state {
     struct engine_progress progress;
     bool progress_known;
     int64_t advanced_ns; /* when the step last moved, on our clock */
+    int64_t told_ns;     /* when something was last said of it */
 };
 
 /* A hardware accusation that the job's progress does not bear out. */
