@@ -243,7 +243,7 @@ static void add_timeline_row(struct table *table, const struct json *row)
 {
     AUTO_TEXT details = {0};
     if (json_size(json_get(row, "details")) > 0)
-        cli_add_json(&details, json_get(row, "details"));
+        json_print(json_get(row, "details"), &details);
     add_time_cell(table, json_get_int(row, "time_ns", 0));
     table_addf(table, "%lld", (long long)json_get_int(row, "seq", 0));
     table_add(table, json_get_string(row, "kind", ""));

@@ -259,7 +259,7 @@ static void add_scalar(struct text *out, const struct json *value)
     if (json_kind(value) == JSON_STRING)
         text_add(out, json_string(value, ""));
     else
-        cli_add_json(out, value);
+        json_print(value, out);
 }
 
 static void put_values(struct screen *screen, const struct json *decision)

@@ -169,7 +169,7 @@ static void print_status_csv(struct cli *cli, const struct json *root)
         if (json_kind(item) == JSON_STRING)
             text_add(&value, json_string(item, ""));
         else
-            cli_add_json(&value, item);
+            json_print(item, &value);
         csv_add_cell(&out, json_key(item), true);
         csv_add_cell(&out, value.bytes != NULL ? value.bytes : "", false);
         text_add(&out, "\n");

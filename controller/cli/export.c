@@ -65,7 +65,7 @@ static enum status put_lines(struct bundle *bundle, const char *name, const char
     AUTO_TEXT out = {0};
     const struct json *rows = json_get(bundle->answer, member);
     for (const struct json *row = json_first(rows); row != NULL; row = json_next(row)) {
-        cli_add_json(&out, row);
+        json_print(row, &out);
         text_add(&out, "\n");
     }
     return put_file(bundle, name, &out, reterr);
@@ -79,7 +79,7 @@ static void add_csv_value(struct text *out, const struct json *value, bool is_ti
     else if (json_kind(value) == JSON_STRING)
         text_add(&cell, json_string(value, ""));
     else if (json_kind(value) != JSON_NULL)
-        cli_add_json(&cell, value);
+        json_print(value, &cell);
     csv_add_cell(out, cell.bytes != NULL ? cell.bytes : "", first);
 }
 
@@ -345,7 +345,7 @@ static struct job *parse_job(const struct json *answer, struct text *problems)
     const struct json *json = job_document(answer);
     if (json_kind(json) != JSON_OBJECT)
         return NULL;
-    cli_add_json(&document, json);
+    json_print(json, &document);
     if (job_file_parse((struct view){document.bytes, document.length}, &job, &error) != OK)
         text_addf(problems, "the layout of the job could not be read: %s\n", error.message);
     return job;
@@ -392,7 +392,7 @@ static enum status put_in_order(const struct json *answer, struct json **ret_ord
         if (strcmp(json_key(member), "incident") != 0 && strcmp(json_key(member), "job") != 0)
             continue;
         AUTO_TEXT copy = {0};
-        cli_add_json(&copy, member);
+        json_print(member, &copy);
         json_add_key(&writer, json_key(member));
         json_add_raw(&writer, (struct view){copy.bytes, copy.length});
     }
@@ -403,7 +403,7 @@ static enum status put_in_order(const struct json *answer, struct json **ret_ord
         json_open_array(&writer);
         for (size_t r = 0; r < count; r++) {
             AUTO_TEXT copy = {0};
-            cli_add_json(&copy, rows[r]);
+            json_print(rows[r], &copy);
             json_add_raw(&writer, (struct view){copy.bytes, copy.length});
         }
         json_close(&writer);

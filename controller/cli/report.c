@@ -161,7 +161,7 @@ static void add_evidence(struct text *out, const struct json *verdict)
         if (json_kind(item) == JSON_STRING)
             report_add_escaped(out, json_string(item, ""));
         else
-            cli_add_json(out, item);
+            json_print(item, out);
         first = false;
     }
 }
