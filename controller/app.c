@@ -308,6 +308,7 @@ static void stop(struct app *app)
         app->actuator->free(app->actuator->self);
     store_free(app->store);
     app_drop_queries(app);
+    app_drop_submits(app);
     embedded_free(app->embedded);
     pipeline_free(app->pipeline); /* tells whoever waits for a record, so before the API */
     api_free(app->api);

@@ -30,6 +30,7 @@ struct app {
     struct auth *auth;
     struct api *api;
     struct pending_query *queries;     /* that the store has not answered */
+    struct timed_submit *submits;      /* the same */
     struct http_server *api_server, *health_server;
     struct metrics *metrics;
     struct health *health;
@@ -62,6 +63,7 @@ struct policy_set *app_load_policies(struct app *app);
 /* A core without incidents under the policies that hold now. */
 struct remediation *app_core_new(struct app *app);
 void app_tell_guards(struct app *app);
+void app_drop_submits(struct app *app);   /* forgets the batches that a freed store will not answer */
 
 /* app_backend.c */
 struct api_backend app_backend(struct app *app);

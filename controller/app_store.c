@@ -20,11 +20,16 @@ struct timed_submit {
     int64_t began_ns;
     pipeline_durable_fn *done;
     void *context;
+    struct timed_submit *next;
 };
 
 static void on_committed(void *context, enum status status, const char *reason)
 {
     struct timed_submit timed = *(struct timed_submit *)context;
+    struct timed_submit **place = &timed.app->submits;
+    while (*place != context)
+        place = &(*place)->next;
+    *place = timed.next;
     xfree(context);
     if (status == OK)
         metrics_observe(timed.app->metrics, METRIC_DATABASE_SECONDS,
@@ -44,8 +49,18 @@ static void port_submit(void *self, struct view records, bool spoolable, pipelin
         return;
     }
     struct timed_submit *timed = xmalloc(sizeof *timed);
-    *timed = (struct timed_submit){app, clock_read().monotonic_ns, done, context};
+    *timed = (struct timed_submit){app, clock_read().monotonic_ns, done, context, app->submits};
+    app->submits = timed;
     store_submit(app->store, records, 0, on_committed, timed);
+}
+
+void app_drop_submits(struct app *app)
+{
+    while (app->submits != NULL) {
+        struct timed_submit *timed = app->submits;
+        app->submits = timed->next;
+        xfree(timed);
+    }
 }
 
 static void port_diverged(void *self, const char *reason)
