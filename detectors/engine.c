@@ -198,6 +198,23 @@ static void clear_old_verdicts(struct engine *engine)
     engine->hardware.waiting = 0;
 }
 
+/* A failed switch tray speaks for the slowness of its rack's links as long as that lasts. */
+static bool speaks_for_slowness(const struct engine *engine, const struct open_verdict *told)
+{
+    bool found = false;
+
+    if (told->verdict.scope != SCOPE_SWITCH_TRAY)
+        return false;
+    for (int i = 0; i < engine->open_count && !found; i++) {
+        const struct open_verdict *open = engine->open[i];
+        size_t length = strlen(open->verdict.id);
+        found = open->untold && open->verdict.scope == SCOPE_RACK &&
+                strncmp(told->verdict.id, open->verdict.id, length) == 0 &&
+                told->verdict.id[length] == ':';
+    }
+    return found;
+}
+
 /* Verdicts that ended by themselves: a stop when steps go on. */
 static void clear_ended_stops(struct engine *engine)
 {
@@ -210,7 +227,8 @@ static void clear_ended_stops(struct engine *engine)
                        (kind == VERDICT_FAULT && open->verdict.evict);
 
         /* An accusation that the accused outlived for long is worth no open verdict either. */
-        if ((stopped && age >= 3) || (kind == VERDICT_FAULT && age >= OUTLIVED_ROWS))
+        if ((stopped && age >= 3) ||
+            (kind == VERDICT_FAULT && age >= OUTLIVED_ROWS && !speaks_for_slowness(engine, open)))
             engine_close(engine, i, true);
     }
 }

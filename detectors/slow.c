@@ -24,6 +24,7 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
+enum { LASTING_ROWS = 24 };
 enum {
     SETTLE_LEAST = 3,
     SETTLE_MOST = 10,
@@ -643,14 +644,18 @@ static bool is_quiet(const struct engine *engine, const struct open_verdict *ope
     return level_now(engine, open, rows) < 0.35 * open->level;
 }
 
-/* A verdict that advised nothing, of a fault that has grown since; or one that seemed to cost
- * nothing and does, now that more rows were seen. */
+/* A fault that has grown since it was told; or one that seemed to cost nothing and does, now that
+ * more rows were seen. What advised a replacement already is told again only when the growth lasts:
+ * a drift, whose first figures a policy may have found too small to act on. */
 static bool has_grown(const struct engine *engine, const struct open_verdict *open)
 {
     int64_t age = engine->rows - open->opened_row;
 
-    if (open->verdict.evict || age < 8)
+    if (age < 8)
         return false;
+    if (open->verdict.evict)
+        return !open->by_rate && age >= LASTING_ROWS &&
+               level_now(engine, open, LASTING_ROWS) > GREW * open->level;
     if (open->verdict.kind == VERDICT_SLOW &&
         !is_replaceable(open->verdict.scope, open->verdict.cause))
         return false;
@@ -660,6 +665,15 @@ static bool has_grown(const struct engine *engine, const struct open_verdict *op
            open->verdict.gain < engine->params.gain_min_ratio &&
            open->level >= engine->params.slow_min_ratio &&
            cause_gain(engine, open->covers, 32) >= 1.2 * engine->params.gain_min_ratio;
+}
+
+/* How far it reaches is known: its alarm, which still stands, is decided in this very step. */
+static void tell_at_once(struct engine *engine, const struct open_verdict *open)
+{
+    engine->pending_bank = open->bank;
+    engine->pending_unit = open->units[0];
+    engine->pending_rows = 1;
+    engine->pending_extended = 0;
 }
 
 static void clear_open(struct engine *engine)
@@ -678,6 +692,8 @@ static void clear_open(struct engine *engine)
         } else if (has_grown(engine, open)) {
             if (open->verdict.kind == VERDICT_INFO)
                 text_copy(engine->reweighed, sizeof engine->reweighed, open->verdict.id);
+            else if (open->unit_count > 0)
+                tell_at_once(engine, open);
             engine_close(engine, i, true);
         }
     }

@@ -93,6 +93,37 @@ TEST(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity)
     feed_close(&feed);
 }
 
+/* A policy may have found the first figures too small to act on. */
+TEST(a_drift_is_told_again_in_one_step_as_it_grows)
+{
+    struct feed feed;
+    double first = 0;
+    double last = 0;
+
+    feed_open(&feed, 128, 4);
+    feed_steps(&feed, 100);
+    for (int step = 1; step <= 400; step++) {
+        feed.slow[57] = 1 + 0.3 * step / 400;
+        feed_steps(&feed, 1);
+    }
+    for (int i = 0; i < feed.count; i++) {
+        const struct verdict *verdict = &feed.verdicts[i];
+        CU_ASSERT(names(verdict, SCOPE_RANK, "57") || names(verdict, SCOPE_TRAY, "node14"));
+        if (verdict->kind == VERDICT_CLEAR) {
+            CU_ASSERT_FATAL(i + 1 < feed.count);
+            CU_ASSERT_EQUAL(verdict[1].kind, VERDICT_SLOW);
+            CU_ASSERT_EQUAL(verdict[1].step, verdict->step);
+        } else if (verdict->kind == VERDICT_SLOW) {
+            CU_ASSERT(verdict->slowdown > last);
+            last = verdict->slowdown;
+            first = first > 0 ? first : last;
+        }
+    }
+    CU_ASSERT(first > 1.02 && first < 1.08);
+    CU_ASSERT(last > 1.15);
+    feed_close(&feed);
+}
+
 TEST(a_fault_that_went_away_is_cleared)
 {
     struct feed feed;
@@ -334,7 +365,8 @@ TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host),
       T(one_rack_of_two_slow_is_that_rack),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
-      T(a_fault_that_went_away_is_cleared), T(spikes_of_changing_ranks_are_nobodys_fault),
+      T(a_drift_is_told_again_in_one_step_as_it_grows), T(a_fault_that_went_away_is_cleared),
+      T(spikes_of_changing_ranks_are_nobodys_fault),
       T(a_rank_that_stalls_in_every_third_step_is_found_though_its_median_is_normal),
       T(duties_of_rank_0_are_told_once_and_never_accused),
       T(the_tray_and_the_rack_of_rank_0_are_accused_like_others),
