@@ -194,6 +194,19 @@ static void look_suspected(struct remediation *core, struct incident *incident)
     look_dispatch(core, incident, EVENT_SETTLED, "the suspicion has stood long enough");
 }
 
+/* What was only recorded grew, and another rule took it up: its `for` counts from the first
+ * suspicion, and may not have passed yet. */
+static bool is_rule_settling(const struct remediation *core, struct incident *incident)
+{
+    int64_t end_ns = incident->times.detected_ns + incident->for_ns;
+    AUTO_TEXT until = {0};
+    if (incident->step > 0 || incident_has_acted(incident) || core->now_ns >= end_ns)
+        return false;
+    text_add_time(&until, end_ns);
+    look_wait_for(incident, "the suspicion to settle, until %s", until.bytes);
+    return true;
+}
+
 static bool is_placed(const struct remediation *core, const struct incident *incident)
 {
     const struct view_job *job = world_view_job(&core->world, incident->job);
@@ -488,6 +501,9 @@ static void look_phase(struct remediation *core, struct incident *incident)
         look_suspected(core, incident);
         break;
     case PHASE_CONFIRMED:
+        if (!is_rule_settling(core, incident))
+            reach_step(core, incident);
+        break;
     case PHASE_AWAITING_APPROVAL:
     case PHASE_HOLDING:
     case PHASE_CORDONING:
@@ -655,6 +671,9 @@ int64_t remediation_next_deadline(const struct remediation *core)
         sooner(&next_ns, incident->deadline_ns);
         if (incident->phase == PHASE_SUSPECTED)
             sooner(&next_ns, look_settle_end(core, incident));
+        if (incident->phase == PHASE_CONFIRMED &&
+            incident->times.detected_ns + incident->for_ns > core->now_ns)
+            sooner(&next_ns, incident->times.detected_ns + incident->for_ns);
         if (incident->cleared_ns != 0)
             sooner(&next_ns, incident->cleared_ns + CLEAR_GRACE_NS);
         if (incident->step_since_ns > core->now_ns)

@@ -136,6 +136,34 @@ TEST(a_clear_with_a_better_localisation_is_no_new_incident)
     sim_done(&sim);
 }
 
+TEST(what_was_only_recorded_and_grew_stands_its_time_before_anything_is_done)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, sim_enforce);
+    sim_run(&sim, 120);
+    struct verdict rank = sim_verdict(&sim, VERDICT_SLOW, SCOPE_RANK, "13");
+    rank.slowdown = 1.03;
+    verdict_add_node(&rank, "n0-03");
+    verdict_add_rank(&rank, 13);
+    struct verdict grown = verdict_copy(&rank);
+    grown.slowdown = 1.3;
+    sim_give(&sim, &rank, "detector");
+    sim_run(&sim, 60);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CONFIRMED);
+    CU_ASSERT_STRING_EQUAL(sim_incident(&sim, 1)->plan.name, "record");
+    sim_clear(&sim, VERDICT_SLOW, SCOPE_RANK, "13");
+    grown.time_ns = sim.now_ns;
+    sim_give(&sim, &grown, "detector");
+    sim_run(&sim, 500);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    CU_ASSERT_STRING_EQUAL(sim_incident(&sim, 1)->plan.name, "replace-tray");
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CONFIRMED);
+    CU_ASSERT_EQUAL(sim.op_count, 0);
+    sim_run(&sim, 120);
+    CU_ASSERT(sim.op_count > 0);
+    sim_done(&sim);
+}
+
 TEST(the_same_fault_later_opens_a_new_incident_and_a_stale_verdict_does_not)
 {
     struct sim sim;
@@ -253,6 +281,7 @@ TESTS(T(a_tray_verdict_inside_an_open_rack_incident_joins_it),
       T(hardware_faults_in_two_racks_are_two_incidents), T(rack_1_is_not_rack_10),
       T(a_clear_before_acting_cancels_after_a_moment),
       T(a_clear_with_a_better_localisation_is_no_new_incident),
+      T(what_was_only_recorded_and_grew_stands_its_time_before_anything_is_done),
       T(the_same_fault_later_opens_a_new_incident_and_a_stale_verdict_does_not),
       T(the_third_incident_of_the_same_hardware_in_a_week_is_a_repeat_offender),
       T(a_slow_tray_that_crashes_is_one_incident_of_the_harder_kind),
