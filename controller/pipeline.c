@@ -298,7 +298,7 @@ static void refuse(struct write_pass *pass, const char *cause)
     pass->written.refused++;
     pass->written.no_room += cause == JOBS_NO_ROOM ? 1 : 0;
     if (pass->write->on_error != NULL)
-        pass->write->on_error(pass->write->context, pass->parser->counts.lines, cause);
+        pass->write->on_error(pass->write->context, pass->parser->line, cause);
 }
 
 static void on_sample(void *context, const struct sample *sample)

@@ -305,7 +305,7 @@ bool text_parse_time(struct view text, int64_t *ret_time_ns)
         !parse_digits(text, 8, 2, &day) || !parse_digits(text, 11, 2, &hour) ||
         !parse_digits(text, 14, 2, &minute) || !parse_digits(text, 17, 2, &second))
         return false;
-    if (year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
+    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
         second > 60)
         return false;
     int64_t fraction = 0;

@@ -54,7 +54,8 @@ bool text_parse_duration(struct view text, int64_t *ret_ns);
 /* Nanoseconds -> the shortest exact form people read: "10m", "1h 30m", "2.5s", "250ms". */
 void text_add_duration(struct text *text, int64_t duration_ns);
 
-/* Nanoseconds since the epoch <-> "2026-05-28T20:29:02.512Z" (always UTC, milliseconds). */
+/* Nanoseconds since the epoch <-> "2026-05-28T20:29:02.512Z" (always UTC, milliseconds). Years from
+ * 1970 to 2200 are read. */
 void text_add_time(struct text *text, int64_t time_ns);
 bool text_parse_time(struct view text, int64_t *ret_time_ns);
 

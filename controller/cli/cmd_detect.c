@@ -3,15 +3,15 @@
 #include "controller/cli/cmd_detect.h"
 
 #include "controller/base/json.h"
+#include "controller/cli/job_document.h"
 #include "controller/cli/options.h"
 #include "controller/ingest/lineproto.h"
 #include "controller/io/compress.h"
-#include "controller/topology/job_file.h"
 #include "detectors/engine.h"
 
 #include <stdio.h>
 
-enum { BAD_LINES_SHOWN = 5, JOB_FILE_BYTES_MAX = 64 << 20 };
+enum { BAD_LINES_SHOWN = 5 };
 
 struct detection {
     struct engine *engine;
@@ -76,24 +76,6 @@ static void on_error(void *context, int64_t line, const char *cause)
     detection->bad_lines++;
 }
 
-static enum status read_job(const char *path, struct job **ret_job, struct error *reterr)
-{
-    AUTO(line_reader_free) struct line_reader *reader = NULL;
-    AUTO_TEXT document = {0};
-    struct view block;
-
-    TRY(line_reader_open(path, &reader, reterr));
-    for (;;) {
-        TRY(line_reader_next(reader, &block, reterr));
-        if (block.length == 0)
-            break;
-        if (document.length + block.length > JOB_FILE_BYTES_MAX)
-            return error_set(reterr, ERR_LIMIT, "more than %d bytes", JOB_FILE_BYTES_MAX);
-        text_add_bytes(&document, block.bytes, block.length);
-    }
-    return job_file_parse((struct view){document.bytes, document.length}, ret_job, reterr);
-}
-
 static enum status read_recording(struct detection *detection, const char *path,
                                   struct error *reterr)
 {
@@ -109,7 +91,7 @@ static enum status read_recording(struct detection *detection, const char *path,
         TRY(line_reader_next(reader, &block, reterr));
         if (block.length == 0)
             return OK;
-        parser.first_line = parser.counts.lines + 1;
+        parser.first_line = parser.line + 1;
         lineproto_parse(&parser, block);
     }
 }
@@ -134,9 +116,9 @@ static void report(const struct detection *detection)
                       (long long)counts.not_finite);
 }
 
-static int fail(const char *what, const struct error *error)
+static int fail(const struct error *error)
 {
-    (void)fprintf(stderr, "broom detect: %s: %s\n", what, error->message);
+    (void)fprintf(stderr, "broom detect: %s\n", error->message);
     return status_exit_code(error->status);
 }
 
@@ -147,13 +129,15 @@ static int run(struct detection *detection, const struct engine_params *params,
     struct error error = {.status = OK};
     enum status status;
 
-    if (read_job(job_path, &job, &error) != OK)
-        return fail(job_path, &error);
+    if (job_document_load(job_path, &job, &error) != OK)
+        return fail(&error);
     detection->engine = engine_new(job, params);
     status = read_recording(detection, recording_path, &error);
     report(detection);
-    if (status != OK)
-        return fail(recording_path, &error);
+    if (status != OK) {
+        error_prefix(&error, "%s", recording_path);
+        return fail(&error);
+    }
     if (fflush(stdout) != 0 || detection->write_failed) {
         (void)fprintf(stderr, "broom detect: writing the verdicts failed\n");
         return EXIT_FAILED;

@@ -2,10 +2,9 @@
 #include "controller/cli/cmd_replay.h"
 
 #include "controller/cli/cli.h"
+#include "controller/cli/job_document.h"
 #include "controller/config/policy_files.h"
-#include "controller/io/compress.h"
 #include "controller/replay.h"
-#include "controller/topology/job_file.h"
 
 #include <string.h>
 
@@ -65,20 +64,6 @@ static void on_bad_line(void *context, int64_t line, const char *cause)
         fprintf(stderr, "line %lld of its block: %s\n", (long long)line, cause);
 }
 
-static enum status read_job(const char *path, struct job **ret_job, struct error *reterr)
-{
-    AUTO_TEXT document = {0};
-    AUTO(line_reader_free) struct line_reader *reader = NULL;
-    struct view block = {0};
-    TRY(line_reader_open(path, &reader, reterr));
-    do {
-        TRY(line_reader_next(reader, &block, reterr));
-        text_add_bytes(&document, block.bytes, block.length);
-    } while (block.length > 0);
-    enum status status = job_file_parse((struct view){document.bytes, document.length}, ret_job, reterr);
-    return status == OK ? OK : error_prefix(reterr, "%s", path);
-}
-
 static int fail(const struct error *error)
 {
     fprintf(stderr, "broom replay: %s\n", error->message);
@@ -127,7 +112,7 @@ int cmd_replay(int argc, char **argv)
     AUTO_TEXT findings = {0};
     struct replay_result result;
     if (!mode_parse(mode_word, &params.mode) ||
-        (job_path != NULL && read_job(job_path, &job, &error) != OK))
+        (job_path != NULL && job_document_load(job_path, &job, &error) != OK))
         return fail(&error);
     if (policy_path != NULL &&
         policy_files_load(policy_path, &params.take_policies, &findings, &error) != OK) {

@@ -82,8 +82,7 @@ static void close_files(struct cluster_http *http)
     zstd_writer_free(http->packer);
 }
 
-/* --- time
- * ---------------------------------------------------------------------------------------------- */
+/* --- time --- */
 
 static void on_sample(void *context, const struct sample *sample)
 {
@@ -92,8 +91,7 @@ static void on_sample(void *context, const struct sample *sample)
     sample_add_line(sample, &http->line);
     http->lines++;
     keep_lines(http);
-    uint32_t source = sample->rank >= 0 ? (uint32_t)sample->rank / 4u : 0;
-    sender_add(http->sender, source, (struct view){http->line.bytes, http->line.length});
+    sender_add(http->sender, (struct view){http->line.bytes, http->line.length});
 }
 
 static void tick(void *context)

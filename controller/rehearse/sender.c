@@ -1,26 +1,22 @@
-/* One batch under way a connection; the next one gathers meanwhile. */
+/* One batch under way at a time; the next one gathers meanwhile. The order of lines is kept over all sources: when the
+ * machine stalls, a moment of real time is a minute of the rehearsal, and lines of one rank that overtake those of
+ * another by a minute would be a fault that nobody played. */
 #include "controller/rehearse/sender.h"
 
 #include "controller/io/compress.h"
 
 #include <stdio.h>
 
-enum { CONNECTIONS = 4, BUFFER_MAX_BYTES = 32 << 20, CALL_TIMEOUT_MS = 10000, CAUSE_BYTES = 200 };
+enum { BUFFER_MAX_BYTES = 128 << 20, CALL_TIMEOUT_MS = 10000, CAUSE_BYTES = 200 };
 static const int64_t RETRY_NS = INT64_C(200000000);
 
-struct connection {
-    struct sender *owner;
-    struct text gathering;
-    struct text under_way; /* empty: the connection is free */
-    struct loop_timer *retry;
-    bool zipped;
-};
-
 struct sender {
-    struct loop *loop;
     struct http_client *client;
     struct text url;
-    struct connection connections[CONNECTIONS];
+    struct text gathering;
+    struct text under_way; /* empty: nothing is under way */
+    struct loop_timer *retry;
+    bool zips; /* every other batch */
     struct sender_counts counts;
 };
 
@@ -29,14 +25,9 @@ static void send_batch(void *context);
 struct sender *sender_new(struct loop *loop, struct http_client *client, const char *url)
 {
     struct sender *sender = xcalloc(1, sizeof *sender);
-    sender->loop = loop;
     sender->client = client;
+    sender->retry = loop_timer_new(loop, send_batch, sender);
     text_addf(&sender->url, "%s/write?precision=ns", url);
-    for (int i = 0; i < CONNECTIONS; i++) {
-        sender->connections[i].owner = sender;
-        sender->connections[i].zipped = i % 2 == 1;
-        sender->connections[i].retry = loop_timer_new(loop, send_batch, &sender->connections[i]);
-    }
     return sender;
 }
 
@@ -44,23 +35,20 @@ void sender_free(struct sender *sender)
 {
     if (sender == NULL)
         return;
-    for (int i = 0; i < CONNECTIONS; i++) {
-        loop_timer_free(sender->connections[i].retry);
-        text_done(&sender->connections[i].gathering);
-        text_done(&sender->connections[i].under_way);
-    }
+    loop_timer_free(sender->retry);
+    text_done(&sender->gathering);
+    text_done(&sender->under_way);
     text_done(&sender->url);
     xfree(sender);
 }
 
-void sender_add(struct sender *sender, uint32_t source, struct view lines)
+void sender_add(struct sender *sender, struct view lines)
 {
-    struct connection *connection = &sender->connections[source % CONNECTIONS];
-    if (connection->gathering.length + lines.length > BUFFER_MAX_BYTES) {
-        sender->counts.dropped_bytes += (int64_t)connection->gathering.length;
-        text_clear(&connection->gathering);
+    if (sender->gathering.length + lines.length > BUFFER_MAX_BYTES) {
+        sender->counts.dropped_bytes += (int64_t)sender->gathering.length;
+        text_clear(&sender->gathering);
     }
-    text_add_bytes(&connection->gathering, lines.bytes, lines.length);
+    text_add_bytes(&sender->gathering, lines.bytes, lines.length);
 }
 
 static bool is_for_later(const struct http_answer *answer)
@@ -70,32 +58,30 @@ static bool is_for_later(const struct http_answer *answer)
 
 static void on_answer(void *context, const struct http_answer *answer)
 {
-    struct connection *connection = context;
-    struct sender *sender = connection->owner;
+    struct sender *sender = context;
     if (is_for_later(answer)) {
         sender->counts.retries++;
-        loop_timer_set(connection->retry, RETRY_NS);
+        loop_timer_set(sender->retry, RETRY_NS);
         return;
     }
     if (answer->code / 100 != 2) {
         sender->counts.refused_batches++;
         size_t length = answer->body.length < CAUSE_BYTES ? answer->body.length : CAUSE_BYTES;
-        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "",
-                                        length);
+        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "", length);
         fprintf(stderr, "a batch was refused with HTTP %d: %s\n", answer->code, body);
     }
     sender->counts.batches++;
-    text_clear(&connection->under_way);
+    text_clear(&sender->under_way);
+    sender_flush(sender); /* what came together meanwhile does not wait for the next tick */
 }
 
 static void send_batch(void *context)
 {
-    struct connection *connection = context;
-    struct sender *sender = connection->owner;
+    struct sender *sender = context;
     static const char *const ZIPPED[] = {"Content-Encoding: gzip", NULL};
     AUTO_TEXT packed = {0};
-    struct view body = {connection->under_way.bytes, connection->under_way.length};
-    bool zipped = connection->zipped && gzip_deflate(body, &packed, NULL) == OK;
+    struct view body = {sender->under_way.bytes, sender->under_way.length};
+    bool zipped = sender->zips && gzip_deflate(body, &packed, NULL) == OK;
     if (zipped)
         body = (struct view){packed.bytes, packed.length};
     struct http_call call = {.method = "POST",
@@ -104,21 +90,19 @@ static void send_batch(void *context)
                              .content_type = "text/plain",
                              .headers = zipped ? ZIPPED : NULL,
                              .timeout_ms = CALL_TIMEOUT_MS};
-    http_client_start(sender->client, &call, on_answer, connection);
+    http_client_start(sender->client, &call, on_answer, sender);
 }
 
 void sender_flush(struct sender *sender)
 {
-    for (int i = 0; i < CONNECTIONS; i++) {
-        struct connection *connection = &sender->connections[i];
-        if (connection->under_way.length > 0 || connection->gathering.length == 0)
-            continue;
-        struct text free_buffer = connection->under_way;
-        connection->under_way = connection->gathering;
-        connection->gathering = free_buffer;
-        text_clear(&connection->gathering);
-        send_batch(connection);
-    }
+    if (sender->under_way.length > 0 || sender->gathering.length == 0)
+        return;
+    struct text free_buffer = sender->under_way;
+    sender->under_way = sender->gathering;
+    sender->gathering = free_buffer;
+    text_clear(&sender->gathering);
+    sender->zips = !sender->zips;
+    send_batch(sender);
 }
 
 struct sender_counts sender_counts(const struct sender *sender)

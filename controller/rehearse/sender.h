@@ -1,6 +1,5 @@
-/* Ranks as senders: lines in a buffer, batches to POST /write, some of them gzipped, several
- * connections, a batch that was refused for now is sent again. What does not fit is dropped, oldest
- * first, and counted.
+/* Ranks as senders: lines in a buffer, batches to POST /write in order, every other one gzipped; a batch
+ * that was refused for now is sent again. What does not fit is dropped, oldest first, and counted.
  */
 #ifndef BROOM_REHEARSE_SENDER_H
 #define BROOM_REHEARSE_SENDER_H
@@ -15,9 +14,8 @@ struct sender *sender_new(struct loop *loop, struct http_client *client, const c
 void sender_free(struct sender *sender);
 DEFINE_AUTO(struct sender, sender_free)
 
-/* Lines of one source stay in order; sources are spread over the connections. */
-void sender_add(struct sender *sender, uint32_t source, struct view lines);
-/* Sends what has come together on every connection that is free. */
+void sender_add(struct sender *sender, struct view lines);
+/* Sends what has come together unless a batch is under way; that one's answer sends the rest. */
 void sender_flush(struct sender *sender);
 
 struct sender_counts {

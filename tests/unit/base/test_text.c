@@ -32,6 +32,7 @@ TEST(a_time_that_is_not_one_is_refused)
     CU_ASSERT_FALSE(text_parse_time(view_of("2026-05-28T20:29:02+02:00"), &time));
     CU_ASSERT_FALSE(text_parse_time(view_of("2026-05-28T20:29:02.Z"), &time));
     CU_ASSERT_FALSE(text_parse_time(view_of(""), &time));
+    CU_ASSERT_FALSE(text_parse_time(view_of("1013-05-28T20:29:02Z"), &time));
 }
 
 TEST(durations_are_read_in_every_unit_and_refused_without_one)
