@@ -4,7 +4,8 @@
  *                           [--cpu-seconds S] [--markdown FILE [--append]] [--only fault:INDEX | negative:INDEX]
  *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S] [--markdown FILE [--append]]
  *
- * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's verdicts.
+ * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's verdicts. With
+ * --at-least F1 the program fails when the engine's F1 is lower, or a false eviction was advised.
  */
 #include "accuracy_alarms.h"
 #include "accuracy_report.h"
@@ -18,7 +19,7 @@
 struct options {
     int faults, negatives, calibration;
     uint64_t seed_a, seed_b;
-    double cpu_s, false_alarms;
+    double cpu_s, false_alarms, at_least;
     const char *markdown, *only;
     bool append;
     struct scenario_sizes sizes;
@@ -112,10 +113,11 @@ static int run_study(const struct options *options)
         report_write(out, &study);
         (void)fclose(out);
     }
+    struct score score = records_score(&study.engine, false);
     records_free(&study.engine);
     free_variants(calibration);
     free_variants(report);
-    return 0;
+    return options->at_least > 0 && (score.f1 < options->at_least || score.false_evictions > 0) ? 1 : 0;
 }
 
 static int run_only(const struct options *options)
@@ -172,6 +174,7 @@ static bool read_options(int argc, char **argv, struct options *options)
         {"negatives", required_argument, NULL, 'n'}, {"calibration", required_argument, NULL, 'c'},
         {"seed-a", required_argument, NULL, 'a'}, {"seed-b", required_argument, NULL, 'b'},
         {"cpu-seconds", required_argument, NULL, 's'}, {"markdown", required_argument, NULL, 'm'},
+        {"at-least", required_argument, NULL, 'l'},
         {"append", no_argument, NULL, 'A'},
         {"only", required_argument, NULL, 'o'}, {"false-alarms", required_argument, NULL, 'F'}, {NULL, 0, NULL, 0}};
     int option;
@@ -198,6 +201,8 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->cpu_s = strtod(optarg, NULL);
         } else if (option == 'm') {
             options->markdown = optarg;
+        } else if (option == 'l') {
+            options->at_least = strtod(optarg, NULL);
         } else if (option == 'A') {
             options->append = true;
         } else if (option == 'o') {
