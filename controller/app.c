@@ -41,12 +41,17 @@ static int64_t tick_ns(void)
     return (ms < TICK_MS_LEAST ? TICK_MS_LEAST : ms) * NS_PER_MS;
 }
 
-static void tell_systemd(const struct app *app)
+/* What changed, and the sign of life where it is wanted: a full queue of systemd would lose that we are ready. */
+static void tell_systemd(struct app *app)
 {
     AUTO_TEXT line = {0};
     text_addf(&line, "%d jobs, %lld incidents open", (int)jobs_count(pipeline_jobs(app->pipeline)),
               (long long)remediation_status(pipeline_core(app->pipeline)).open_count);
-    notify_status(line.bytes);
+    if (strcmp(line.bytes, app->systemd_line) != 0)
+        notify_status(line.bytes);
+    text_copy(app->systemd_line, sizeof app->systemd_line, line.bytes);
+    if (notify_watchdog_interval_ns() > 0)
+        notify_watchdog();
 }
 
 /* What need not be done every tick of a fast clock: once a real second. */
@@ -58,7 +63,6 @@ static void flush_and_greet(struct app *app)
     app->greeted_ns = now_ns;
     if (app->recorder != NULL)
         recorder_flush(app->recorder);
-    notify_watchdog();
     tell_systemd(app);
     if (!app->is_greeted && app_store_is_up(app)) {
         app->is_greeted = true;

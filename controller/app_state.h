@@ -43,6 +43,7 @@ struct app {
     int64_t restoring_ns;              /* real time at which the last reading began: a state that cannot be used is
                                           not read in a loop */
     bool is_greeted;                   /* systemd and /readyz were told that we are ready */
+    char systemd_line[64];             /* told last */
     int64_t greeted_ns;                /* real time of the last second's duties */
     char database_reason[ERROR_MESSAGE_BYTES]; /* why there is no store yet */
     char policy_reason[ERROR_MESSAGE_BYTES];   /* why the last policy files were not taken; "" */

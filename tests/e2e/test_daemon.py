@@ -248,8 +248,9 @@ def test_systemd_is_told_when_it_is_ready_and_when_it_stops():
 
 
 def await_message(inbox, wanted):
+    end = time.monotonic() + 30
     while wanted not in inbox.recv(4096).decode().splitlines():
-        pass
+        assert time.monotonic() < end, f'systemd was never told {wanted}'
 
 
 def test_a_newer_schema_is_refused():
