@@ -3,6 +3,7 @@
 
 #include "controller/base/mem.h"
 #include "controller/config/yaml.h"
+#include "controller/sys/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,21 +16,7 @@ enum { POLICY_BYTES_MAX = 1 << 20, POLICY_FILES_MAX = 64 };
 
 enum status policy_file_read(const char *path, struct text *out, struct error *reterr)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    if (file == NULL)
-        return error_set(reterr, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
-    char block[8192];
-    for (size_t got;
-         (got = fread(block, 1, sizeof block, file)) > 0 && out->length <= POLICY_BYTES_MAX;)
-        text_add_bytes(out, block, got);
-    bool failed = ferror(file) != 0;
-    if (file != stdin)
-        fclose(file);
-    if (failed)
-        return error_set(reterr, ERR_IO, "cannot read '%s'", path);
-    if (out->length > POLICY_BYTES_MAX)
-        return error_set(reterr, ERR_LIMIT, "'%s' is over 1 MiB: that is no policy", path);
-    return OK;
+    return file_read(path, POLICY_BYTES_MAX, out, reterr);
 }
 
 static enum status load_file(const char *path, struct policy_set *set, struct text *findings_text,
