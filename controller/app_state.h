@@ -39,7 +39,7 @@ struct app {
     int64_t started_ns;                /* pipeline time */
     bool is_stopping;
     bool is_restoring, is_restored;    /* the core holds what the database knows */
-    int64_t restored_epoch;            /* of the lease under which it was read */
+    int64_t restored_epoch;            /* of the lease under which it was read, or is being read */
     int64_t restoring_ns;              /* real time at which the last reading began: a state that cannot be used is
                                           not read in a loop */
     bool is_greeted;                   /* systemd and /readyz were told that we are ready */

@@ -194,6 +194,22 @@ static void restore_jobs(struct app *app, const struct json *root)
     }
 }
 
+static void restore_control(struct remediation *core, const struct json *root)
+{
+    bool is_open = json_get_bool(root, "breaker_open", false);
+    const char *why = is_open ? json_get_string(root, "breaker_reason", "") : json_get_string(root, "paused_text", "");
+    const char *by = json_get_string(root, "paused_by", NULL);
+    AUTO_TEXT pause = {0};
+    text_addf(&pause, "%s%s%s", by != NULL ? by : "", by != NULL ? ": " : "", why);
+    remediation_restore_control(core, json_get_bool(root, "paused", false), is_open, pause.bytes,
+                                json_get_int(root, "next_number", 1));
+}
+
+static void hand_policies(struct remediation *from, struct remediation *to)
+{
+    remediation_set_policy(to, remediation_give_policies(from), clock_now_ns());
+}
+
 static struct remediation_guards look_around(const struct app *app)
 {
     return (struct remediation_guards){
@@ -213,23 +229,23 @@ static void on_restore(void *context, enum status status, const char *reason, st
                   kv_str("then", "tried again"));
         return; /* the next tick asks again */
     }
+    if (store_status(app->store).epoch != app->restored_epoch)
+        return; /* somebody else may have written since this was read: it is read again */
     AUTO(remediation_free) struct remediation *core = app_core_new(app);
-    const char *why = json_get_bool(root, "breaker_open", false) ? json_get_string(root, "breaker_reason", "")
-                                                                  : json_get_string(root, "paused_text", "");
-    const char *by = json_get_string(root, "paused_by", NULL);
-    AUTO_TEXT pause = {0};
-    text_addf(&pause, "%s%s%s", by != NULL ? by : "", by != NULL ? ": " : "", why);
-    remediation_restore_control(core, json_get_bool(root, "paused", false),
-                                json_get_bool(root, "breaker_open", false), pause.bytes,
-                                json_get_int(root, "next_number", 1));
-    if (!restore_incidents(app, core, root))
+    restore_control(core, root);
+    bool keeps_policies = app->policy_reason[0] != '\0'; /* the files cannot be taken now: what was taken holds */
+    if (keeps_policies)
+        hand_policies(pipeline_core(app->pipeline), core);
+    if (!restore_incidents(app, core, root)) {
+        if (keeps_policies)
+            hand_policies(core, pipeline_core(app->pipeline));
         return;
+    }
     restore_jobs(app, root);
     app->is_restored = true;
-    app->restored_epoch = store_status(app->store).epoch;
     app->database_reason[0] = '\0';
     log_event(LOG_INFO, "state_restored", kv_int("incidents", (int64_t)remediation_incident_count(core)),
-              kv_int("epoch", store_status(app->store).epoch));
+              kv_int("epoch", app->restored_epoch));
     pipeline_restart(app->pipeline, TAKE(core), look_around(app), clock_now_ns());
     app_tell_guards(app);
 }
@@ -260,6 +276,7 @@ void app_store_changed(void *context)
     if (status.state == STORE_UP && !app->is_restored && !app->is_restoring && is_due) {
         app->is_restoring = true;
         app->restoring_ns = now_ns;
+        app->restored_epoch = status.epoch;
         store_restore(app->store, clock_now_ns() - RESTORE_DAYS * NS_PER_DAY, on_restore, app);
     }
     app_tell_guards(app);

@@ -1,6 +1,11 @@
 /* What the daemon asks beside incidents: a mode that changes while some are open, and what is left of the budgets. */
 #include "remediation/core_state.h"
 
+struct policy_set *remediation_give_policies(struct remediation *core)
+{
+    return TAKE(core->policies);
+}
+
 void remediation_set_mode(struct remediation *core, enum mode mode, int64_t now_ns)
 {
     core->daemon_mode = mode == MODE_UNSET ? MODE_OBSERVE : mode;

@@ -39,6 +39,9 @@ DEFINE_AUTO(struct remediation, remediation_free)
 void remediation_set_policy(struct remediation *core, struct policy_set *take_policies,
                             int64_t now_ns);
 
+/* Gives the set back, for a core that takes this one's place; NULL when there is none. This one has none after it. */
+struct policy_set *remediation_give_policies(struct remediation *core);
+
 /* The daemon's own mode changed. A stricter one also binds incidents that are open; a freer one
  * only new ones. */
 void remediation_set_mode(struct remediation *core, enum mode mode, int64_t now_ns);

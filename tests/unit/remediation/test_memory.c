@@ -49,4 +49,17 @@ TEST(jobs_of_which_nothing_was_said_for_a_day_are_forgotten_unless_an_incident_r
     CU_ASSERT_PTR_NOT_NULL(core_find_job(core, "broken"));
 }
 
-TESTS(T(jobs_of_which_nothing_was_said_for_a_day_are_forgotten_unless_an_incident_remembers_them))
+TEST(policies_may_be_handed_to_the_core_that_follows)
+{
+    struct remediation_params params = {.daemon_mode = MODE_OBSERVE, .actuator = "none", .next_number = 1};
+    AUTO(remediation_free) struct remediation *core = remediation_new(&params);
+    AUTO(remediation_free) struct remediation *next = remediation_new(&params);
+    struct policy_set *set = policy_set_new();
+    remediation_set_policy(core, set, START);
+    remediation_set_policy(next, remediation_give_policies(core), START);
+    CU_ASSERT_PTR_EQUAL(next->policies, set);
+    CU_ASSERT_PTR_NULL(remediation_give_policies(core));
+}
+
+TESTS(T(policies_may_be_handed_to_the_core_that_follows),
+      T(jobs_of_which_nothing_was_said_for_a_day_are_forgotten_unless_an_incident_remembers_them))
