@@ -532,8 +532,8 @@ static bool take_sizes(struct engine *engine, const struct sample *sample)
             size[SIZES[i].dimension] = (int32_t)value;
         changed = changed || size[SIZES[i].dimension] != job->size[SIZES[i].dimension];
     }
-    for (int d = 0; d < DIMENSION_COUNT; d++)
-        without_ep *= d == DIMENSION_EP ? 1 : size[d];
+    for (int d = 0; d < DIMENSION_COUNT && without_ep <= JOB_RANKS_MAX; d++)
+        without_ep *= d == DIMENSION_EP ? 1 : size[d]; /* stops before it could overflow */
     if (!changed ||
         (without_ep != job->world_size && without_ep * size[DIMENSION_EP] != job->world_size))
         return false;

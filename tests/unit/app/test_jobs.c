@@ -156,6 +156,22 @@ TEST(a_hello_with_an_impossible_world_makes_no_job)
     CU_ASSERT_EQUAL(jobs_count(jobs), 0);
 }
 
+TEST(sizes_of_a_hello_whose_product_is_beyond_all_numbers_change_nothing)
+{
+    AUTO(jobs_free) struct jobs *jobs = open_jobs(256, 4);
+    static const enum field sizes[] = {FIELD_TP, FIELD_CP, FIELD_EP, FIELD_DP, FIELD_PP};
+    for (int64_t rank = 0; rank < 2; rank++) { /* the first makes the job, the second only tells its sizes */
+        struct sample hello = hello_line("team/a", rank, 8, "n0", START_NS);
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+            hello.values[sizes[i]] = 131072;
+            hello.present |= UINT64_C(1) << sizes[i];
+        }
+        CU_ASSERT_PTR_NULL(jobs_take(jobs, &hello, START_NS));
+    }
+    CU_ASSERT_EQUAL(engine_job(jobs_first(jobs)->engine)->size[DIMENSION_DP], 8);
+    CU_ASSERT_EQUAL(engine_job(jobs_first(jobs)->engine)->size[DIMENSION_TP], 1);
+}
+
 TEST(a_rank_beyond_the_world_is_refused_and_counted)
 {
     AUTO(jobs_free) struct jobs *jobs = open_jobs(256, 4);
@@ -296,7 +312,9 @@ TESTS(T(a_second_live_workload_of_the_same_name_is_refused), T(the_same_document
       T(a_document_of_another_shape_makes_the_job_anew_on_the_same_clock),
       T(a_document_that_finds_no_room_leaves_the_live_job_as_it_is),
       T(lines_of_an_unknown_job_are_refused_until_a_hello_makes_it),
-      T(a_hello_with_an_impossible_world_makes_no_job), T(a_rank_beyond_the_world_is_refused_and_counted),
+      T(a_hello_with_an_impossible_world_makes_no_job),
+      T(sizes_of_a_hello_whose_product_is_beyond_all_numbers_change_nothing),
+      T(a_rank_beyond_the_world_is_refused_and_counted),
       T(a_line_from_another_host_than_the_hello_named_is_refused),
       T(a_job_for_which_the_memory_is_not_there_is_answered_with_no_room),
       T(one_rank_whose_clock_is_an_hour_off_does_not_move_the_senders_time),
