@@ -56,7 +56,7 @@ static void print_help(FILE *out)
           "Usage: broom rehearse SCENARIO [options]\n\nScenarios\n",
           out);
     for (size_t i = 0; i < scenario_count(); i++)
-        fprintf(out, "  %-11s %s\n", scenario_at(i)->name, scenario_at(i)->summary);
+        fprintf(out, "  %-13s %s\n", scenario_at(i)->name, scenario_at(i)->summary);
     fputs(
         "\nOptions\n"
         "  --policy FILE      a policy or a folder of them; default: the shipped "

@@ -10,6 +10,7 @@
 
 enum { PACE_STEPS = 40, NEW_STEPS = 20 };
 static const double PACE_WITHIN = 1.10;
+static const double SLOW_FROM = 1.04; /* what a recorded slowness must still cost at least */
 
 struct endings {
     const struct scenario *scenario;
@@ -101,12 +102,18 @@ void endings_describe_fault(const struct endings *endings, struct text *out)
         return;
     }
     text_addf(out, "%s at step %" PRId64, fault_kind_name(scenario->fault), scenario->fault_step);
-    if (scenario->ending.damage == DAMAGE_GPU)
+    bool of_gpu = scenario->fault == FAULT_SLOW_GPU || scenario->fault == FAULT_HANG;
+    bool of_rack = scenario->fault == FAULT_SLOW_RACK || scenario->fault == FAULT_RACK_DEATH ||
+                   scenario->fault == FAULT_SWITCH_TRAY;
+    if (scenario->fault == FAULT_STORM)
+        return;
+    if (of_gpu)
         text_addf(out, ": GPU %d of", (int)endings->fault.gpu);
-    if (scenario->ending.damage == DAMAGE_GPU || scenario->ending.damage == DAMAGE_TRAY)
+    if (scenario->fault == FAULT_SWITCH_TRAY)
+        text_addf(out, ": switch tray %d", (int)endings->fault.gpu);
+    if (!of_rack)
         text_addf(out, " %s", tray_name(endings, endings->fault.tray));
-    if (scenario->ending.damage != DAMAGE_NONE)
-        text_addf(out, " in rack %s", faulty_rack(endings));
+    text_addf(out, " in rack %s", faulty_rack(endings));
 }
 
 /* Is this node one that must be taken out? */
@@ -151,21 +158,33 @@ static const char *ref_of(const struct json *incident)
     return json_get_string(incident, "ref", "an incident without a ref");
 }
 
+/* Taken back before anything was done, and closed. */
+static bool is_withdrawn(const struct json *incident)
+{
+    return strcmp(json_get_string(incident, "status", ""), "closed") == 0 &&
+           json_size(json_get(json_get(incident, "state"), "actions")) == 0;
+}
+
 static void check_incident_count(struct check *check)
 {
     int count = 0;
+    int withdrawn = 0;
     AUTO_TEXT list = {0};
     for (const struct json *i = json_first(check->evidence->incidents); i != NULL;
          i = json_next(i)) {
         if (!is_counted(i))
             continue;
+        text_addf(&list, "%s%s (%s of %s %s)", list.length > 0 ? ", " : ": ", ref_of(i),
+                  json_get_string(i, "kind", "?"), json_get_string(i, "scope", "?"),
+                  json_get_string(i, "domain", "?"));
+        if (withdrawn < check->ending->incidents_cleared && is_withdrawn(i)) {
+            withdrawn++;
+            continue;
+        }
         count++;
         if (check->incident == NULL ||
             json_get_int(i, "number", 0) < json_get_int(check->incident, "number", 0))
             check->incident = i; /* the first one; more of them are a disagreement by themselves */
-        text_addf(&list, "%s%s (%s of %s %s)", count > 1 ? ", " : ": ", ref_of(i),
-                  json_get_string(i, "kind", "?"), json_get_string(i, "scope", "?"),
-                  json_get_string(i, "domain", "?"));
     }
     if (count != check->ending->incidents)
         disagree(check, "%d incidents were expected and broomd tells of %d%s",
@@ -179,11 +198,19 @@ static void check_domain(struct check *check)
     const char *domain = json_get_string(check->incident, "domain", "");
     const char *expected = NULL;
     AUTO_FREE char *rank_text = NULL;
+    AUTO_TEXT switch_tray = {0};
     AUTO(job_free) struct job *job = model_job(cluster_model(endings->cluster));
     if (strcmp(scope, "tray") == 0)
         expected = tray_name(endings, endings->fault.tray);
     else if (strcmp(scope, "rack") == 0)
         expected = faulty_rack(endings);
+    else if (strcmp(scope, "switch_tray") == 0) {
+        text_addf(&switch_tray, "%s:%d", faulty_rack(endings), (int)endings->fault.gpu);
+        expected = switch_tray.bytes;
+        if (json_size(json_get(check->incident, "nodes")) > 0)
+            disagree(check, "%s names nodes, though a switch tray is none of them",
+                     ref_of(check->incident));
+    }
     for (int32_t r = 0; strcmp(scope, "rank") == 0 && r < job->world_size; r++)
         if (job->ranks[r].tray == endings->fault.tray && job->ranks[r].gpu == endings->fault.gpu) {
             struct text number = {0};
@@ -237,6 +264,19 @@ static bool timeline_says(const struct json *incident, const char *word, const c
     return false;
 }
 
+/* A policy looked at it and decided that it is to be recorded. */
+static void check_recorded(struct check *check, const char *status, const char *phase)
+{
+    if (strcmp(status, "open") != 0 || strcmp(phase, "confirmed") != 0)
+        disagree(check, "%s is %s, in phase %s; it should be confirmed and stay open",
+                 ref_of(check->incident), status, phase);
+    if (json_get_string(check->incident, "rule", "")[0] == '\0')
+        disagree(check, "no policy decided %s", ref_of(check->incident));
+    if (strcmp(json_get_string(check->incident, "plan", ""), "record") != 0)
+        disagree(check, "the plan of %s is %s, record was expected", ref_of(check->incident),
+                 json_get_string(check->incident, "plan", "missing"));
+}
+
 static void check_status(struct check *check)
 {
     const char *status = json_get_string(check->incident, "status", "");
@@ -252,6 +292,8 @@ static void check_status(struct check *check)
                  waiting[0] != '\0' ? ", and waits for " : "", waiting);
     if (check->ending->observer_suspect && strcmp(status, "open") != 0)
         disagree(check, "%s is %s; it should wait for a person", ref_of(check->incident), status);
+    if (check->ending->left_slow || check->ending->left_stuck)
+        check_recorded(check, status, phase);
     if (check->ending->holds && !timeline_says(check->incident, "holding", "1 "))
         disagree(check, "%s was never held for the one spare that was missing",
                  ref_of(check->incident));
@@ -379,12 +421,18 @@ static void check_job(struct check *check)
     const char *phase = json_get_string(job, "phase", "gone");
     int64_t new_steps = json_get_int(job, "last_step", -1) - check->log.last_start_step + 1;
     double ratio = json_get_number(job, "last_step_ms", 0) / check->endings->healthy_ms;
+    int64_t after = json_get_int(job, "last_step", -1) - check->endings->scenario->fault_step;
     if (strcmp(phase, "running") != 0)
         disagree(check, "the job is %s", phase);
+    if (check->ending->left_stuck && after > 1)
+        disagree(check, "the job has made %" PRId64 " steps since it hung", after);
     if (check->log.job_starts > 1 && new_steps < NEW_STEPS)
         disagree(check, "the job has made %" PRId64 " steps since its restart, %d are wanted",
                  new_steps, (int)NEW_STEPS);
-    else if (!(ratio < PACE_WITHIN))
+    else if (check->ending->left_slow && !(ratio >= SLOW_FROM))
+        disagree(check, "a step takes %.2f times as long as before the fault, which nobody mended",
+                 ratio);
+    else if (!check->ending->left_slow && !(ratio < PACE_WITHIN))
         disagree(check, "a step takes %.2f times as long as before the fault", ratio);
     check_places(check, job);
 }

@@ -39,6 +39,7 @@ struct model_fault {
     int64_t ramp_steps;   /* drift: grows to its magnitude over so many steps */
     int64_t period_steps; /* flapping: on for on_steps of every period_steps; 0: steady */
     int64_t on_steps;
+    bool reported; /* SWITCH_TRAY: the rack's monitor tells of it once, switch tray number `gpu` */
 };
 
 const char *fault_kind_name(enum fault_kind kind); /* "slow_gpu" */

@@ -136,6 +136,17 @@ static void strike_storm(struct model *model, double part, int64_t at_ns)
     }
 }
 
+/* The rack's monitor knows which of its nine switch trays it is; no node is at fault. */
+static void report_switch_tray(struct model *model, const struct model_fault *fault, int64_t at_ns)
+{
+    struct sample sample = event_of(model, "nvswitch_tray_fault", -1, -1);
+    sample.rack = view_of(model->racks[fault->rack].name);
+    sample.present = UINT64_C(1) << FIELD_TRAY;
+    sample.values[FIELD_TRAY] = fault->gpu;
+    sample.time_ns = at_ns;
+    model_queue(model, &sample, at_ns);
+}
+
 static void strike(struct model *model, struct active_fault *active)
 {
     const struct model_fault *fault = &active->fault;
@@ -151,11 +162,14 @@ static void strike(struct model *model, struct active_fault *active)
     case FAULT_STORM:
         strike_storm(model, fault->magnitude, in_step_ns);
         break;
+    case FAULT_SWITCH_TRAY:
+        if (fault->reported)
+            report_switch_tray(model, fault, in_step_ns);
+        break;
     case FAULT_SLOW_GPU:
     case FAULT_SLOW_HOST:
     case FAULT_SLOW_RACK:
     case FAULT_RAIL:
-    case FAULT_SWITCH_TRAY:
     case FAULT_MEMORY:
     case FAULT_DATA:
     case FAULT_CONGESTION:

@@ -1,4 +1,4 @@
-/* The six rehearsals as rows. */
+/* The rehearsals as rows. */
 #include "controller/rehearse/scenario.h"
 
 #include "controller/rehearse/random.h"
@@ -106,6 +106,125 @@ static const struct scenario ROWS[] = {
      .trays_spare = 2,
      .compute_ms = 3400,
      .everyday_noise = true},
+    {.name = "slow-tray",
+     .summary = "a tray's four GPUs starve: its host takes 1.25 times as long from step 200 on",
+     .speed = 120,
+     .duration_ns = SECONDS(3600),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SLOW_HOST,
+     .magnitude = 1.25,
+     .fault_step = 200,
+     .ending = {.incidents = 1,
+                .kinds = KIND(SLOW),
+                .scopes = SCOPE(TRAY),
+                .severity = 2,
+                .damage = DAMAGE_TRAY,
+                .restarts = 1}},
+    /* A slow rack is not a lost one. Rule rack-down is for crashes and faults, slow-tray for ranks
+     * and trays: no rule takes 18 trays out of a running job for some per cent, though the detector
+     * advises it and a spare rack stands by. People decide. */
+    {.name = "slow-rack",
+     .summary = "all GPUs of a rack compute 1.15 times as long from step 200 on",
+     .speed = 120,
+     .duration_ns = SECONDS(2400),
+     .racks = 2,
+     .spare_racks = 1,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SLOW_RACK,
+     .magnitude = 1.15,
+     .fault_step = 200,
+     .ending = {.incidents = 1,
+                .kinds = KIND(SLOW),
+                .scopes = SCOPE(RACK),
+                .severity = 3,
+                .left_slow = true}},
+    /* No node is at fault, so there is none to take out: the rack's links are what is left of them
+     * until somebody changes the switch tray. That its rack is slow from then on is the same
+     * incident. The tensor groups span trays, or hardly anybody would feel it. */
+    {.name = "nvswitch-tray",
+     .summary = "an NVSwitch tray fails: NVLink in its rack takes 4 times as long",
+     .speed = 120,
+     .duration_ns = SECONDS(2400),
+     .racks = 2,
+     .spare_racks = 1,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SWITCH_TRAY,
+     .magnitude = 4,
+     .fault_step = 200,
+     .reported = true,
+     .tp = 8,
+     .ending = {.incidents = 1,
+                .kinds = KIND(FAULT),
+                .scopes = SCOPE(SWITCH_TRAY),
+                .severity = 2,
+                .left_slow = true}},
+    /* In a pause between two bursts the detector may take its word back, once: what comes back must
+     * then be quiet for three times as long. An incident that was cleared while it settled is
+     * closed and has touched nothing; the next one stands its ten minutes, and the tray goes. */
+    {.name = "flapping",
+     .summary = "one GPU computes 1.3 times as long for 10 steps of every 20",
+     .speed = 120,
+     .duration_ns = SECONDS(3600),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SLOW_GPU,
+     .magnitude = 1.3,
+     .fault_step = 200,
+     .period_steps = 20,
+     .on_steps = 10,
+     .ending = {.incidents = 1,
+                .incidents_cleared = 1,
+                .kinds = KIND(SLOW),
+                .scopes = SCOPE(RANK) | SCOPE(TRAY),
+                .severity = 2,
+                .damage = DAMAGE_GPU,
+                .restarts = 1}},
+    /* The tray is named, since its ranks alone never came to the collective; within it nothing
+     * tells who waits for whom. The detector advises no replacement: most hangs are the software's,
+     * and policy replaces only what is advised. So it is recorded with its victims, and the job
+     * stays as it is until people have looked at it. */
+    {.name = "hang",
+     .summary = "one rank stops entering the collective and beats on; the others wait for it",
+     .speed = 60,
+     .duration_ns = SECONDS(1200),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_HANG,
+     .fault_step = 120,
+     .ending = {.incidents = 1,
+                .kinds = KIND(HANG),
+                .scopes = SCOPE(RANK) | SCOPE(TRAY),
+                .severity = 2,
+                .victims = true,
+                .left_stuck = true}},
+    /* Found at 3 or 4 per cent, which is recorded: the policy acts from 5 per cent on. It is told
+     * again as it grows, and its ten minutes count from the first word. */
+    {.name = "drift",
+     .summary = "one GPU slows down by and by, to 1.3 times its time within 400 steps",
+     .speed = 120,
+     .duration_ns = SECONDS(3600),
+     .linger_ns = SECONDS(180),
+     .racks = 2,
+     .trays_spare = 2,
+     .compute_ms = 1700,
+     .fault = FAULT_SLOW_GPU,
+     .magnitude = 1.3,
+     .fault_step = 200,
+     .ramp_steps = 400,
+     .ending = {.incidents = 1,
+                .kinds = KIND(SLOW),
+                .scopes = SCOPE(RANK) | SCOPE(TRAY),
+                .severity = 2,
+                .damage = DAMAGE_GPU,
+                .restarts = 1}},
 };
 
 size_t scenario_count(void)
@@ -140,7 +259,11 @@ struct model_fault scenario_fault(const struct scenario *scenario, uint64_t seed
                                 .tray = rack * in_rack + place,
                                 .gpu = (int32_t)random_below(&random, (uint32_t)model->gpus),
                                 .magnitude = scenario->magnitude,
-                                .from_step = scenario->fault_step};
+                                .from_step = scenario->fault_step,
+                                .ramp_steps = scenario->ramp_steps,
+                                .period_steps = scenario->period_steps,
+                                .on_steps = scenario->on_steps,
+                                .reported = scenario->reported};
 }
 
 static void add_everyday_noise(struct cluster_config *config)
@@ -184,6 +307,10 @@ struct cluster_config scenario_cluster(const struct scenario *scenario, uint64_t
     model->checkpoint_steps = 50;
     model->imbalance = 0.01;
     model->dirt = (struct model_dirt){.lost = 0.01, .doubled = 0.005, .late = 0.005, .skew_ms = 15};
+    if (scenario->tp > 0) {
+        model->tp = scenario->tp;
+        model->send_tp = true;
+    }
     if (scenario->everyday_noise)
         add_everyday_noise(&config);
     if (scenario->spare_appears)

@@ -11,6 +11,8 @@ enum scenario_damage { DAMAGE_NONE = 0, DAMAGE_GPU, DAMAGE_TRAY, DAMAGE_RACK };
 /* How it must end. */
 struct ending {
     int incidents;
+    int incidents_cleared;  /* before it, at most: of the same fault, taken back before anything was
+                               done */
     uint32_t kinds, scopes; /* bit per enum value; of the incident */
     int severity;
     enum scenario_damage
@@ -20,6 +22,8 @@ struct ending {
     bool to_spare_rack; /* the whole segment moves there; else to a spare of the same rack */
     bool holds;         /* held for one missing spare first */
     bool observer_suspect;
+    bool left_slow;  /* recorded only: the steps stay as slow as the fault makes them */
+    bool left_stuck; /* recorded only: no step is made any more */
 };
 
 struct scenario {
@@ -34,7 +38,10 @@ struct scenario {
     bool spare_appears;  /* one hidden spare joins 30 min after the fault */
     enum fault_kind fault;
     double magnitude;
-    int64_t fault_step; /* 0: no fault */
+    int64_t fault_step;                         /* 0: no fault */
+    int64_t ramp_steps, period_steps, on_steps; /* as in struct model_fault */
+    bool reported;                              /* the same */
+    int32_t tp; /* ranks a tensor group, whose times are sent; 0: one tray's, and they are not */
     struct ending ending;
 };
 
