@@ -85,7 +85,8 @@ static void capture(struct actions *actions, const struct action *action, int64_
 {
     AUTO(json_free) struct json *params = NULL;
     if (action->params_json != NULL)
-        ignore_status(json_parse(view_of(action->params_json), &params, NULL)); /* ours; defaults serve */
+        ignore_status(
+            json_parse(view_of(action->params_json), &params, NULL)); /* ours; defaults serve */
     int64_t around_ns = json_get_int(params, "around_ns", now_ns);
     captures_plan(actions->captures, action->incident_ref, action->job != NULL ? action->job : "",
                   around_ns - json_get_int(params, "before_ns", CAPTURE_BEFORE_NS),
@@ -93,7 +94,8 @@ static void capture(struct actions *actions, const struct action *action, int64_
     answer(actions, action, OUTCOME_SUCCEEDED, "the window is kept once its end has come");
 }
 
-void actions_run(struct actions *actions, const struct effect *effect, bool may_start, int64_t now_ns)
+void actions_run(struct actions *actions, const struct effect *effect, bool may_start,
+                 int64_t now_ns)
 {
     const struct action *action = &effect->action;
     if (effect->kind == EFFECT_START && !may_start) {

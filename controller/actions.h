@@ -1,5 +1,5 @@
-/* Carries out actions whose intent is durable: notify and capture here, everything else by the actuator; each
- * answer goes back exactly once.
+/* Carries out actions whose intent is durable: notify and capture here, everything else by the
+ * actuator; each answer goes back exactly once.
  */
 #ifndef BROOM_CONTROLLER_ACTIONS_H
 #define BROOM_CONTROLLER_ACTIONS_H
@@ -9,7 +9,8 @@
 
 struct actions;
 
-typedef void actions_outcome_fn(void *context, const char *operation_id, const struct action_result *result);
+typedef void actions_outcome_fn(void *context, const char *operation_id,
+                                const struct action_result *result);
 
 struct actions *actions_new(const struct pipeline_ports *ports, struct captures *captures,
                             actions_outcome_fn *fn, void *context);
@@ -17,7 +18,8 @@ void actions_free(struct actions *actions);
 DEFINE_AUTO(struct actions, actions_free)
 
 /* effect: START or POLL, lent. may_start false: answered `cancelled` without a start. */
-void actions_run(struct actions *actions, const struct effect *effect, bool may_start, int64_t now_ns);
+void actions_run(struct actions *actions, const struct effect *effect, bool may_start,
+                 int64_t now_ns);
 int32_t actions_under_way(const struct actions *actions);
 
 #endif

@@ -20,11 +20,13 @@ enum { TICK_MS = 250, TICK_MS_LEAST = 10, STOP_S = 20, JUMP_S = 2, DISTRUST_S = 
 
 /* ---- time ---- */
 
-/* A wall clock that leaps while the monotonic one does not makes every deadline a lie: nothing acts for a while. */
+/* A wall clock that leaps while the monotonic one does not makes every deadline a lie: nothing acts
+ * for a while. */
 static void watch_clock(struct app *app)
 {
     struct clock_reading now = clock_read();
-    int64_t leap_ns = (now.wall_ns - app->last_wall_ns) - (now.monotonic_ns - app->last_monotonic_ns);
+    int64_t leap_ns = (now.wall_ns - app->last_wall_ns) -
+                      (now.monotonic_ns - app->last_monotonic_ns);
     if (app->last_wall_ns != 0 && (leap_ns > JUMP_S * NS_PER_S || leap_ns < -JUMP_S * NS_PER_S)) {
         app->clock_jumps++;
         app->clock_trusted_from_ns = now.monotonic_ns + DISTRUST_S * NS_PER_S;
@@ -41,7 +43,8 @@ static int64_t tick_ns(void)
     return (ms < TICK_MS_LEAST ? TICK_MS_LEAST : ms) * NS_PER_MS;
 }
 
-/* What changed, and the sign of life where it is wanted: a full queue of systemd would lose that we are ready. */
+/* What changed, and the sign of life where it is wanted: a full queue of systemd would lose that we
+ * are ready. */
 static void tell_systemd(struct app *app)
 {
     AUTO_TEXT line = {0};
@@ -79,7 +82,8 @@ static void on_tick(void *context)
     watch_clock(app);
     app_store_changed(app); /* asks again for what a failed restore left open; tells the guards */
     pipeline_tick(app->pipeline, clock_now_ns());
-    metrics_observe(app->metrics, METRIC_PASS_SECONDS, (double)(clock_read().monotonic_ns - started_ns) / 1e9);
+    metrics_observe(app->metrics, METRIC_PASS_SECONDS,
+                    (double)(clock_read().monotonic_ns - started_ns) / 1e9);
     flush_and_greet(app);
     loop_timer_set(app->tick_timer, tick_ns());
 }
@@ -104,8 +108,9 @@ static void on_hangup(void *context, int signal_number)
     if (app->is_stopping)
         return;
     notify_reloading();
-    if (config_load(app->options->config_path, app->options->config_is_named, app->options->overrides,
-                    app->options->override_count, &config, &findings, &error) != OK) {
+    if (config_load(app->options->config_path, app->options->config_is_named,
+                    app->options->overrides, app->options->override_count, &config, &findings,
+                    &error) != OK) {
         log_event(LOG_ERROR, "config_refused", kv_str("reason", error.message),
                   kv_str("findings", findings.length > 0 ? findings.bytes : ""),
                   kv_str("then", "the last good one stays"));
@@ -120,11 +125,13 @@ static void on_hangup(void *context, int signal_number)
         config_take_reloadable(app->config, config);
         log_init((enum log_level)app->config->log_level);
         pipeline_describe_every(app->pipeline, app->config->describe_every_ns);
-        remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode, clock_now_ns());
+        remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode,
+                             clock_now_ns());
         if (auth_reload(app->auth, app->config, &findings, &error) != OK)
             log_event(LOG_ERROR, "auth_refused", kv_str("reason", error.message),
                       kv_str("then", "the last good one stays"));
-        log_event(LOG_INFO, "config_reloaded", kv_str("mode", mode_name((enum mode)app->config->mode)));
+        log_event(LOG_INFO, "config_reloaded",
+                  kv_str("mode", mode_name((enum mode)app->config->mode)));
     }
     config_free(config);
     reload_policies(app);
@@ -146,7 +153,8 @@ static void stop_embedded(void *context)
         embedded_stop(app->embedded, STOP_S / 2 * NS_PER_S, stop_loop, app);
 }
 
-/* First signal: write what is queued, give the lease back, stop the database, end. Second: end now. */
+/* First signal: write what is queued, give the lease back, stop the database, end. Second: end now.
+ */
 static void on_terminate(void *context, int signal_number)
 {
     struct app *app = context;
@@ -173,7 +181,8 @@ static enum status make_folder(const char *path, struct error *reterr)
 {
     if (mkdir(path, 0750) == 0 || errno == EEXIST)
         return OK;
-    return error_set(reterr, ERR_IO, "cannot make '%s': %s; name another with --data-dir or --set run_dir=", path,
+    return error_set(reterr, ERR_IO,
+                     "cannot make '%s': %s; name another with --data-dir or --set run_dir=", path,
                      strerror(errno));
 }
 
@@ -184,23 +193,24 @@ static enum status start_actuator(struct app *app, struct error *reterr)
         app->actuator = rehearsal_new(app->loop, app->client, app->config->actuator_url);
     else
         app->actuator = &app->dry_run;
-    bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 || !app->actuator->changes_world;
+    bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 ||
+                        !app->actuator->changes_world;
     if (clock_scale() > 1.0 && !is_pretended)
-        return error_set(reterr, ERR_REFUSED, "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
+        return error_set(reterr, ERR_REFUSED,
+                         "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
                          app->actuator->name);
     return OK;
 }
 
 static void start_pipeline(struct app *app)
 {
-    struct pipeline_params params = {
-        .limits = {.memory_bytes = app->config->memory_bytes,
-                   .series_bytes_per_job = app->config->series_bytes,
-                   .jobs = (int32_t)app->config->jobs,
-                   .ranks = (int32_t)app->config->ranks},
-        .detection = engine_params_default(),
-        .describe_every_ns = app->config->describe_every_ns,
-        .instance = clock_read().wall_ns};
+    struct pipeline_params params = {.limits = {.memory_bytes = app->config->memory_bytes,
+                                                .series_bytes_per_job = app->config->series_bytes,
+                                                .jobs = (int32_t)app->config->jobs,
+                                                .ranks = (int32_t)app->config->ranks},
+                                     .detection = engine_params_default(),
+                                     .describe_every_ns = app->config->describe_every_ns,
+                                     .instance = clock_read().wall_ns};
     params.detection.enabled = app->config->detection_enabled;
     params.detection.false_evictions_per_10k_gpu_months = app->config->false_evictions;
     params.detection.slow_min_ratio = app->config->min_slowdown;
@@ -213,7 +223,8 @@ static void on_embedded(void *context, bool ready, const char *reason)
     struct app *app = context;
     log_event(ready ? LOG_INFO : LOG_WARN, ready ? "database_ready" : "database_not_ready",
               kv_str("reason", reason != NULL ? reason : ""));
-    text_copy(app->database_reason, sizeof app->database_reason, ready || reason == NULL ? "" : reason);
+    text_copy(app->database_reason, sizeof app->database_reason,
+              ready || reason == NULL ? "" : reason);
     if (ready && app->store != NULL)
         store_try_now(app->store);
 }
@@ -243,9 +254,10 @@ static enum status listen_api(struct app *app, struct error *reterr)
     limits.body_bytes = (size_t)config->body_bytes;
     limits.inflated_bytes = (size_t)config->inflated_bytes;
     limits.connections = (int)config->connections;
-    struct http_tls tls = {.certificate_file = config->tls_certificate,
-                           .key_file = config->tls_key,
-                           .client_ca_file = config->tls_client_ca[0] != '\0' ? config->tls_client_ca : NULL};
+    struct http_tls tls = {
+        .certificate_file = config->tls_certificate,
+        .key_file = config->tls_key,
+        .client_ca_file = config->tls_client_ca[0] != '\0' ? config->tls_client_ca : NULL};
     struct api_backend backend = app_backend(app);
     app->api = api_new(&backend, app->auth);
     app->api_server = http_server_new(app->loop, &limits, api_route, app->api);
@@ -338,7 +350,8 @@ static int run(struct app *app)
     }
     app->started_ns = clock_now_ns();
     log_event(LOG_INFO, "started", kv_str("version", BROOM_VERSION),
-              kv_str("mode", mode_name((enum mode)app->config->mode)), kv_str("actuator", app->actuator->name),
+              kv_str("mode", mode_name((enum mode)app->config->mode)),
+              kv_str("actuator", app->actuator->name),
               kv_int("port", http_server_port(app->api_server)));
     loop_timer_set(app->tick_timer, 0);
     loop_run(app->loop);
@@ -351,8 +364,9 @@ int app_run(const struct app_options *options)
     struct app app = {.options = options};
     AUTO_TEXT findings = {0};
     struct error error = {0};
-    enum status status = config_load(options->config_path, options->config_is_named, options->overrides,
-                                     options->override_count, &app.config, &findings, &error);
+    enum status status = config_load(options->config_path, options->config_is_named,
+                                     options->overrides, options->override_count, &app.config,
+                                     &findings, &error);
     if (status != OK) {
         fputs(findings.length > 0 ? findings.bytes : "", stderr);
         fprintf(stderr, "broomd: %s\n", error.message);
@@ -360,7 +374,8 @@ int app_run(const struct app_options *options)
     }
     log_init((enum log_level)app.config->log_level);
     if (options->time_scale > 1.0) {
-        int64_t origin_ns = options->time_origin_ns > 0 ? options->time_origin_ns : clock_read().wall_ns;
+        int64_t origin_ns = options->time_origin_ns > 0 ? options->time_origin_ns
+                                                        : clock_read().wall_ns;
         clock_init(options->time_scale, origin_ns, origin_ns);
     }
     int code = run(&app);

@@ -10,12 +10,12 @@
 enum { APP_OVERRIDES_MAX = 128 };
 
 struct app_options {
-    const char *config_path;           /* a missing file is an error only when it was named */
+    const char *config_path; /* a missing file is an error only when it was named */
     bool config_is_named;
-    const char *overrides[APP_OVERRIDES_MAX];  /* "section.key=value" */
+    const char *overrides[APP_OVERRIDES_MAX]; /* "section.key=value" */
     size_t override_count;
-    double time_scale;                 /* 1: plain time. Else only with actuators that touch nothing real */
-    int64_t time_origin_ns;            /* wall time from which the clock runs faster; 0: now */
+    double time_scale;      /* 1: plain time. Else only with actuators that touch nothing real */
+    int64_t time_origin_ns; /* wall time from which the clock runs faster; 0: now */
 };
 
 /* Runs until SIGTERM or SIGINT. Returns the exit code; what went wrong stands on stderr. */

@@ -15,8 +15,10 @@ static const enum precision PRECISIONS[] = {[API_PRECISION_NS] = PRECISION_NS,
                                             [API_PRECISION_MS] = PRECISION_MS,
                                             [API_PRECISION_S] = PRECISION_S};
 
-static const int64_t UNITS_NS[] = {[API_PRECISION_NS] = 1, [API_PRECISION_US] = 1000,
-                                   [API_PRECISION_MS] = 1000000, [API_PRECISION_S] = 1000000000};
+static const int64_t UNITS_NS[] = {[API_PRECISION_NS] = 1,
+                                   [API_PRECISION_US] = 1000,
+                                   [API_PRECISION_MS] = 1000000,
+                                   [API_PRECISION_S] = 1000000000};
 
 static void on_bad_line(void *context, int64_t line, const char *cause)
 {
@@ -25,8 +27,8 @@ static void on_bad_line(void *context, int64_t line, const char *cause)
         result->bad[result->bad_count++] = (struct api_bad_line){.line = line, .cause = cause};
 }
 
-static enum status backend_write(void *self, const struct api_write *write, struct api_write_result *ret_result,
-                                 struct error *reterr)
+static enum status backend_write(void *self, const struct api_write *write,
+                                 struct api_write_result *ret_result, struct error *reterr)
 {
     struct app *app = self;
     int64_t now_ns = clock_now_ns();
@@ -47,23 +49,28 @@ static enum status backend_write(void *self, const struct api_write *write, stru
     if (written.no_room == 0 || written.accepted > 0)
         return OK;
     ret_result->retry_after_s = NO_ROOM_RETRY_S;
-    return error_set(reterr, ERR_LIMIT, "no room for this job: see limits.memory_bytes, limits.jobs, limits.ranks");
+    return error_set(reterr, ERR_LIMIT,
+                     "no room for this job: see limits.memory_bytes, limits.jobs, limits.ranks");
 }
 
 static enum status backend_put_job(void *self, const char *name, struct view document,
-                                   const struct identity *identity, bool *ret_created, struct error *reterr)
+                                   const struct identity *identity, bool *ret_created,
+                                   struct error *reterr)
 {
     struct app *app = self;
     AUTO(job_free) struct job *job = NULL;
     TRY(job_file_parse(document, &job, reterr));
     if (strcmp(job->name, name) != 0)
-        return error_set(reterr, ERR_INVALID, "the path names job '%s', the document '%s'", name, job->name);
+        return error_set(reterr, ERR_INVALID, "the path names job '%s', the document '%s'", name,
+                         job->name);
     if (!auth_allows(identity, PERMISSION_INGEST, name))
-        return error_set(reterr, ERR_DENIED, "'%s' may only speak for job '%s'", identity->name, identity->job);
+        return error_set(reterr, ERR_DENIED, "'%s' may only speak for job '%s'", identity->name,
+                         identity->job);
     return pipeline_put_job(app->pipeline, job, clock_now_ns(), ret_created, reterr);
 }
 
-static const struct live_job *find_job(const struct app *app, const char *name, struct error *reterr)
+static const struct live_job *find_job(const struct app *app, const char *name,
+                                       struct error *reterr)
 {
     const struct live_job *live = jobs_find(pipeline_jobs(app->pipeline), view_of(name));
     if (live == NULL)
@@ -75,26 +82,28 @@ static void backend_jobs(void *self, struct json_writer *writer)
 {
     const struct app *app = self;
     json_open_array(writer);
-    for (struct live_job *live = jobs_first(pipeline_jobs(app->pipeline)); live != NULL; live = live->next)
+    for (struct live_job *live = jobs_first(pipeline_jobs(app->pipeline)); live != NULL;
+         live = live->next)
         api_view_job_row(writer, live->engine);
     json_close(writer);
 }
 
 enum { SILENT_S = 60 };
 
-static enum status backend_job(void *self, const char *name, struct json_writer *writer, struct error *reterr)
+static enum status backend_job(void *self, const char *name, struct json_writer *writer,
+                               struct error *reterr)
 {
     const struct app *app = self;
     const struct live_job *live = find_job(app, name, reterr);
     if (live == NULL)
         return ERR_NOT_FOUND;
-    api_view_job(writer, live->engine, pipeline_world(app->pipeline), jobs_sender_time(live, clock_now_ns()),
-                 SILENT_S * INT64_C(1000000000));
+    api_view_job(writer, live->engine, pipeline_world(app->pipeline),
+                 jobs_sender_time(live, clock_now_ns()), SILENT_S * INT64_C(1000000000));
     return OK;
 }
 
-static enum status backend_ranks(void *self, const char *name, bool slow_only, struct json_writer *writer,
-                                 struct error *reterr)
+static enum status backend_ranks(void *self, const char *name, bool slow_only,
+                                 struct json_writer *writer, struct error *reterr)
 {
     const struct live_job *live = find_job(self, name, reterr);
     if (live == NULL)
@@ -107,8 +116,10 @@ static enum status backend_ranks(void *self, const char *name, bool slow_only, s
 
 static void put_policy(const struct app *app, struct json_writer *writer)
 {
-    json_put_string(writer, "policies", app->policy_names.length > 0 ? app->policy_names.bytes : NULL);
-    json_put_string(writer, "policies_refused", app->policy_reason[0] != '\0' ? app->policy_reason : NULL);
+    json_put_string(writer, "policies",
+                    app->policy_names.length > 0 ? app->policy_names.bytes : NULL);
+    json_put_string(writer, "policies_refused",
+                    app->policy_reason[0] != '\0' ? app->policy_reason : NULL);
 }
 
 static void put_pause(const struct remediation_status *status, struct json_writer *writer)
@@ -142,7 +153,8 @@ static void put_database(const struct app *app, struct json_writer *writer)
     json_add_key(writer, "database");
     json_open_object(writer);
     json_put_bool(writer, "up", is_up);
-    json_put_string(writer, "state", app->store != NULL ? store_state_name(store.state) : "starting");
+    json_put_string(writer, "state",
+                    app->store != NULL ? store_state_name(store.state) : "starting");
     json_put_string(writer, "reason", is_up ? NULL : reason);
     json_put_int(writer, "spooled", store.spooled_bytes);
     json_put_int(writer, "lost_records", store.lost_records);
@@ -159,7 +171,8 @@ enum { BUDGETS_SHOWN = 16 };
 static void put_budgets(const struct app *app, struct json_writer *writer)
 {
     struct budget_use uses[BUDGETS_SHOWN];
-    size_t count = remediation_budgets(pipeline_core(app->pipeline), clock_now_ns(), uses, BUDGETS_SHOWN);
+    size_t count = remediation_budgets(pipeline_core(app->pipeline), clock_now_ns(), uses,
+                                       BUDGETS_SHOWN);
     json_add_key(writer, "budgets");
     json_open_array(writer);
     for (size_t i = 0; i < count; i++) {
@@ -183,7 +196,8 @@ static void backend_status(void *self, struct json_writer *writer)
     struct remediation_status core = remediation_status(pipeline_core(app->pipeline));
     struct pipeline_counts counts = pipeline_counts(app->pipeline);
     int64_t newest_ns = 0, ranks = 0;
-    for (struct live_job *live = jobs_first(pipeline_jobs(app->pipeline)); live != NULL; live = live->next) {
+    for (struct live_job *live = jobs_first(pipeline_jobs(app->pipeline)); live != NULL;
+         live = live->next) {
         newest_ns = live->last_sample_ns > newest_ns ? live->last_sample_ns : newest_ns;
         ranks += engine_job(live->engine)->world_size;
     }
@@ -222,8 +236,10 @@ static void command_done(void *context, enum status status, const char *reason)
     struct pending_command *pending = context;
     AUTO_TEXT json = {0};
     struct json_writer writer = json_writer(&json);
-    const struct incident *incident =
-        pending->ref[0] != '\0' ? remediation_find(pipeline_core(pending->app->pipeline), pending->ref) : NULL;
+    const struct incident *incident = pending->ref[0] != '\0'
+                                          ? remediation_find(pipeline_core(pending->app->pipeline),
+                                                             pending->ref)
+                                          : NULL;
     json_open_object(&writer);
     if (incident != NULL) {
         json_put_string(&writer, "incident", incident->ref);
@@ -238,7 +254,8 @@ static void command_done(void *context, enum status status, const char *reason)
     xfree(pending);
 }
 
-static void backend_command(void *self, const struct api_command *command, api_done_fn *done, void *context)
+static void backend_command(void *self, const struct api_command *command, api_done_fn *done,
+                            void *context)
 {
     struct app *app = self;
     struct error error = {0};
@@ -250,8 +267,8 @@ static void backend_command(void *self, const struct api_command *command, api_d
                                         .incident_ref = command->incident_ref,
                                         .actor = command->identity->name,
                                         .text = command->text};
-    enum status status =
-        pipeline_command(app->pipeline, &order, clock_now_ns(), command_done, pending, &error);
+    enum status status = pipeline_command(app->pipeline, &order, clock_now_ns(), command_done,
+                                          pending, &error);
     if (status == OK)
         return;
     xfree(pending);
@@ -272,11 +289,13 @@ static void query_done(void *context, enum status status, const char *reason, st
     while (*place != pending)
         place = &(*place)->next;
     *place = pending->next;
-    pending->done(pending->context, &(struct api_answer){.status = status, .reason = reason, .json = json});
+    pending->done(pending->context,
+                  &(struct api_answer){.status = status, .reason = reason, .json = json});
     xfree(pending);
 }
 
-static void backend_query(void *self, const struct api_query *query, api_done_fn *done, void *context)
+static void backend_query(void *self, const struct api_query *query, api_done_fn *done,
+                          void *context)
 {
     static const enum store_read reads[API_READ_COUNT] = {[API_INCIDENTS] = STORE_INCIDENTS,
                                                           [API_INCIDENT] = STORE_INCIDENT,
@@ -284,7 +303,8 @@ static void backend_query(void *self, const struct api_query *query, api_done_fn
                                                           [API_EXPORT] = STORE_EXPORT};
     struct app *app = self;
     if (app->store == NULL) {
-        done(context, &(struct api_answer){.status = ERR_UNREACHABLE, .reason = "the database is starting"});
+        done(context,
+             &(struct api_answer){.status = ERR_UNREACHABLE, .reason = "the database is starting"});
         return;
     }
     AUTO_TEXT since = {0};
@@ -296,7 +316,8 @@ static void backend_query(void *self, const struct api_query *query, api_done_fn
         params[2] = query->job;
     }
     struct pending_query *pending = xcalloc(1, sizeof *pending);
-    *pending = (struct pending_query){.app = app, .done = done, .context = context, .next = app->queries};
+    *pending = (struct pending_query){
+        .app = app, .done = done, .context = context, .next = app->queries};
     app->queries = pending;
     store_query(app->store, reads[query->read], params, query_done, pending);
 }

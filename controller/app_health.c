@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 /* A check that either holds or is as bad as `else_state`, for `reason`. */
-static void check(struct app *app, const char *name, bool holds, enum health_state else_state, const char *reason)
+static void check(struct app *app, const char *name, bool holds, enum health_state else_state,
+                  const char *reason)
 {
     health_set(app->health, name, holds ? HEALTH_OK : else_state, holds ? NULL : reason);
 }
@@ -22,10 +23,13 @@ static void check_database(struct app *app)
                                                          : "the state is being read";
     bool is_up = app_store_is_up(app);
     check(app, "database", is_up, HEALTH_FAILED, reason);
-    check(app, "lease", store.lease_held, HEALTH_FAILED, "the lease is not held: another broomd may be acting");
+    check(app, "lease", store.lease_held, HEALTH_FAILED,
+          "the lease is not held: another broomd may be acting");
     check(app, "replication", !is_up || store.commits_are_replicated, HEALTH_WARN,
-          "commits are not synchronous to a standby: after a fail-over recent effects count as unknown");
-    check(app, "spool", store.lost_records == 0, HEALTH_WARN, "events were lost: the spool was full or the disk refused");
+          "commits are not synchronous to a standby: after a fail-over recent effects count as "
+          "unknown");
+    check(app, "spool", store.lost_records == 0, HEALTH_WARN,
+          "events were lost: the spool was full or the disk refused");
 }
 
 static void check_recorder(struct app *app)
@@ -46,7 +50,8 @@ static void set_checks(struct app *app)
     check_recorder(app);
     check(app, "policies", app->policy_reason[0] == '\0', HEALTH_WARN, app->policy_reason);
     check(app, "clock", clock_trusted, HEALTH_WARN, "the clock jumped: nothing acts for a minute");
-    check(app, "telemetry", counts.telemetry_ok, HEALTH_WARN, "most of what arrives is refused: nothing acts on the rest");
+    check(app, "telemetry", counts.telemetry_ok, HEALTH_WARN,
+          "most of what arrives is refused: nothing acts on the rest");
     check(app, "acting", core.blocked == NULL, HEALTH_WARN, core.blocked);
     check(app, "breaker", !core.breaker_open, HEALTH_WARN, core.breaker_reason);
     metrics_set(app->metrics, METRIC_PAUSED, NULL, core.paused ? 1 : 0);
@@ -77,11 +82,14 @@ static void set_pipeline_metrics(struct app *app)
     const struct jobs *jobs = pipeline_jobs(app->pipeline);
     int64_t ranks = 0;
     for (int m = 0; m < MEASUREMENT_COUNT; m++)
-        metrics_set(app->metrics, METRIC_SAMPLES, measurement_name((enum measurement)m), (double)counts.samples[m]);
+        metrics_set(app->metrics, METRIC_SAMPLES, measurement_name((enum measurement)m),
+                    (double)counts.samples[m]);
     for (int k = 0; k < VERDICT_KIND_COUNT; k++)
-        metrics_set(app->metrics, METRIC_VERDICTS, verdict_kind_name((enum verdict_kind)k), (double)counts.verdicts[k]);
+        metrics_set(app->metrics, METRIC_VERDICTS, verdict_kind_name((enum verdict_kind)k),
+                    (double)counts.verdicts[k]);
     for (int o = 0; o < OUTCOME_COUNT; o++)
-        metrics_set(app->metrics, METRIC_ACTIONS, outcome_name((enum outcome)o), (double)counts.outcomes[o]);
+        metrics_set(app->metrics, METRIC_ACTIONS, outcome_name((enum outcome)o),
+                    (double)counts.outcomes[o]);
     for (const struct live_job *live = jobs_first(jobs); live != NULL; live = live->next)
         ranks += engine_job(live->engine)->world_size;
     metrics_set(app->metrics, METRIC_LINES_BAD, NULL, (double)counts.bad_lines);
@@ -98,13 +106,15 @@ static void set_incident_metrics(struct app *app)
     const struct remediation *core = pipeline_core(app->pipeline);
     for (size_t i = 0; i < remediation_incident_count(core); i++) {
         const struct incident *incident = remediation_incident_at(core, i);
-        if (!incident_has_ended(incident) && incident->severity >= 0 && incident->severity < (int)ARRAY_LEN(open))
+        if (!incident_has_ended(incident) && incident->severity >= 0 &&
+            incident->severity < (int)ARRAY_LEN(open))
             open[incident->severity]++;
     }
     for (size_t s = 0; s < ARRAY_LEN(severities); s++)
         metrics_set(app->metrics, METRIC_INCIDENTS_OPEN, severities[s], (double)open[s]);
     for (int mode = 0; mode <= MODE_ENFORCE; mode++)
-        metrics_set(app->metrics, METRIC_MODE, mode_name((enum mode)mode), mode == (int)app->config->mode ? 1 : 0);
+        metrics_set(app->metrics, METRIC_MODE, mode_name((enum mode)mode),
+                    mode == (int)app->config->mode ? 1 : 0);
 }
 
 static void set_resident(struct app *app)
@@ -112,7 +122,8 @@ static void set_resident(struct app *app)
     FILE *file = fopen("/proc/self/statm", "re");
     long pages = 0;
     if (file != NULL && fscanf(file, "%*s %ld", &pages) == 1)
-        metrics_set(app->metrics, METRIC_RESIDENT, NULL, (double)pages * (double)sysconf(_SC_PAGESIZE));
+        metrics_set(app->metrics, METRIC_RESIDENT, NULL,
+                    (double)pages * (double)sysconf(_SC_PAGESIZE));
     if (file != NULL)
         fclose(file);
 }

@@ -37,7 +37,8 @@ static void on_committed(void *context, enum status status, const char *reason)
     timed.done(timed.context, status, reason);
 }
 
-static void port_submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
+static void port_submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done,
+                        void *context)
 {
     struct app *app = self;
     if (app->store == NULL) {
@@ -78,7 +79,8 @@ static void port_notify(void *self, const char *incident_ref, const char *params
     (void)self;
     AUTO(json_free) struct json *params = NULL;
     if (params_json != NULL)
-        ignore_status(json_parse(view_of(params_json), &params, NULL)); /* ours; a missing text is "" */
+        ignore_status(
+            json_parse(view_of(params_json), &params, NULL)); /* ours; a missing text is "" */
     log_event(LOG_WARN, "notified", kv_str("incident", incident_ref),
               kv_str("severity", json_get_string(params, "severity", "info")),
               kv_str("reason", json_get_string(params, "text", "")));
@@ -89,7 +91,8 @@ static bool has_type(const char *record, const char *start)
     return strncmp(record, start, strlen(start)) == 0;
 }
 
-/* What happens to incidents is in the log too, in the words of their timelines; rules are counted. */
+/* What happens to incidents is in the log too, in the words of their timelines; rules are counted.
+ */
 static void port_on_record(void *self, const char *text)
 {
     struct app *app = self;
@@ -99,10 +102,12 @@ static void port_on_record(void *self, const char *text)
         json_parse(view_of(text), &record, NULL) != OK)
         return;
     if (is_decision) {
-        metrics_add(app->metrics, METRIC_TRANSITIONS, json_get_string(record, "fsm_rule", "other"), 1);
+        metrics_add(app->metrics, METRIC_TRANSITIONS, json_get_string(record, "fsm_rule", "other"),
+                    1);
         return;
     }
-    log_event(LOG_INFO, "incident_changed", kv_str("incident", json_get_string(record, "incident", "?")),
+    log_event(LOG_INFO, "incident_changed",
+              kv_str("incident", json_get_string(record, "incident", "?")),
               kv_str("kind", json_get_string(record, "kind", "?")),
               kv_str("actor", json_get_string(record, "actor", "?")),
               kv_str("reason", json_get_string(record, "text", "")));
@@ -134,7 +139,8 @@ struct policy_set *app_load_policies(struct app *app)
     }
     text_clear(&app->policy_names);
     for (size_t i = 0; i < set->count; i++)
-        text_addf(&app->policy_names, "%s%s (%s)", i > 0 ? ", " : "", set->items[i]->name, set->items[i]->hash);
+        text_addf(&app->policy_names, "%s%s (%s)", i > 0 ? ", " : "", set->items[i]->name,
+                  set->items[i]->hash);
     log_event(LOG_INFO, "policies_loaded", kv_int("policies", (int64_t)set->count),
               kv_str("names", app->policy_names.length > 0 ? app->policy_names.bytes : ""));
     return set;
@@ -163,7 +169,8 @@ static bool restore_incidents(struct app *app, struct remediation *core, const s
         struct error error = {0};
         if (remediation_restore(core, record, now_ns, &error) == OK)
             continue;
-        log_event(LOG_ERROR, "incident_not_restored", kv_str("incident", json_get_string(record, "ref", "?")),
+        log_event(LOG_ERROR, "incident_not_restored",
+                  kv_str("incident", json_get_string(record, "ref", "?")),
                   kv_str("reason", error.message), kv_str("then", "nothing is acted on"));
         text_copy(app->database_reason, sizeof app->database_reason, error.message);
         is_whole = false;
@@ -173,23 +180,27 @@ static bool restore_incidents(struct app *app, struct remediation *core, const s
 
 enum { JOB_MEMORY_HOURS = 24 };
 
-/* Jobs that ran lately: their ranks go on sending and do not introduce themselves to a daemon that was started anew. */
+/* Jobs that ran lately: their ranks go on sending and do not introduce themselves to a daemon that
+ * was started anew. */
 static void restore_jobs(struct app *app, const struct json *root)
 {
     int64_t now_ns = clock_now_ns();
-    for (const struct json *record = json_first(json_get(root, "jobs")); record != NULL; record = json_next(record)) {
+    for (const struct json *record = json_first(json_get(root, "jobs")); record != NULL;
+         record = json_next(record)) {
         AUTO_TEXT document = {0};
         AUTO(job_free) struct job *job = NULL;
         struct error error = {0};
         bool created;
         const char *name = json_get_string(record, "job", "?");
-        bool is_old = now_ns - json_get_int(record, "time_ns", 0) > JOB_MEMORY_HOURS * NS_PER_DAY / 24;
+        bool is_old = now_ns - json_get_int(record, "time_ns", 0) >
+                      JOB_MEMORY_HOURS * NS_PER_DAY / 24;
         if (is_old || jobs_find(pipeline_jobs(app->pipeline), view_of(name)) != NULL)
             continue;
         json_print(json_get(record, "document"), &document);
         if (job_file_parse((struct view){document.bytes, document.length}, &job, &error) != OK ||
             pipeline_put_job(app->pipeline, job, now_ns, &created, &error) != OK)
-            log_event(LOG_WARN, "job_not_restored", kv_str("job", name), kv_str("reason", error.message),
+            log_event(LOG_WARN, "job_not_restored", kv_str("job", name),
+                      kv_str("reason", error.message),
                       kv_str("then", "it is known again by hello"));
     }
 }
@@ -197,7 +208,8 @@ static void restore_jobs(struct app *app, const struct json *root)
 static void restore_control(struct remediation *core, const struct json *root)
 {
     bool is_open = json_get_bool(root, "breaker_open", false);
-    const char *why = is_open ? json_get_string(root, "breaker_reason", "") : json_get_string(root, "paused_text", "");
+    const char *why = is_open ? json_get_string(root, "breaker_reason", "")
+                              : json_get_string(root, "paused_text", "");
     const char *by = json_get_string(root, "paused_by", NULL);
     AUTO_TEXT pause = {0};
     text_addf(&pause, "%s%s%s", by != NULL ? by : "", by != NULL ? ": " : "", why);
@@ -225,7 +237,8 @@ static void on_restore(void *context, enum status status, const char *reason, st
     struct error error = {0};
     app->is_restoring = false;
     if (status != OK || json_parse(json, &root, &error) != OK) {
-        log_event(LOG_WARN, "restore_failed", kv_str("reason", status != OK ? reason : error.message),
+        log_event(LOG_WARN, "restore_failed",
+                  kv_str("reason", status != OK ? reason : error.message),
                   kv_str("then", "tried again"));
         return; /* the next tick asks again */
     }
@@ -233,7 +246,8 @@ static void on_restore(void *context, enum status status, const char *reason, st
         return; /* somebody else may have written since this was read: it is read again */
     AUTO(remediation_free) struct remediation *core = app_core_new(app);
     restore_control(core, root);
-    bool keeps_policies = app->policy_reason[0] != '\0'; /* the files cannot be taken now: what was taken holds */
+    bool keeps_policies = app->policy_reason[0] !=
+                          '\0'; /* the files cannot be taken now: what was taken holds */
     if (keeps_policies)
         hand_policies(pipeline_core(app->pipeline), core);
     if (!restore_incidents(app, core, root)) {
@@ -244,7 +258,8 @@ static void on_restore(void *context, enum status status, const char *reason, st
     restore_jobs(app, root);
     app->is_restored = true;
     app->database_reason[0] = '\0';
-    log_event(LOG_INFO, "state_restored", kv_int("incidents", (int64_t)remediation_incident_count(core)),
+    log_event(LOG_INFO, "state_restored",
+              kv_int("incidents", (int64_t)remediation_incident_count(core)),
               kv_int("epoch", app->restored_epoch));
     pipeline_restart(app->pipeline, TAKE(core), look_around(app), clock_now_ns());
     app_tell_guards(app);
@@ -253,7 +268,8 @@ static void on_restore(void *context, enum status status, const char *reason, st
 void app_tell_guards(struct app *app)
 {
     struct remediation_guards guards = look_around(app);
-    pipeline_guards(app->pipeline, guards.lease_held, guards.clock_trusted, guards.store_up, clock_now_ns());
+    pipeline_guards(app->pipeline, guards.lease_held, guards.clock_trusted, guards.store_up,
+                    clock_now_ns());
     if (guards.store_up)
         pipeline_store_is_up(app->pipeline);
 }
@@ -270,9 +286,11 @@ void app_store_changed(void *context)
         return;
     struct store_status status = store_status(app->store);
     if (status.state == STORE_WAITING_LEASE || status.epoch != app->restored_epoch)
-        app->is_restored = false; /* somebody else held it meanwhile and may have changed what we know */
+        app->is_restored =
+            false; /* somebody else held it meanwhile and may have changed what we know */
     int64_t now_ns = clock_read().monotonic_ns;
-    bool is_due = app->restoring_ns == 0 || now_ns - app->restoring_ns >= RESTORE_EVERY_S * NS_PER_S;
+    bool is_due = app->restoring_ns == 0 ||
+                  now_ns - app->restoring_ns >= RESTORE_EVERY_S * NS_PER_S;
     if (status.state == STORE_UP && !app->is_restored && !app->is_restoring && is_due) {
         app->is_restoring = true;
         app->restoring_ns = now_ns;
@@ -282,14 +300,16 @@ void app_store_changed(void *context)
     app_tell_guards(app);
 }
 
-enum status app_store_open(struct app *app, const char *conninfo, bool is_private, struct error *reterr)
+enum status app_store_open(struct app *app, const char *conninfo, bool is_private,
+                           struct error *reterr)
 {
     AUTO_TEXT dir = {0};
     text_addf(&dir, "%s/store", app->config->data_dir);
-    struct store_params params = {.conninfo = conninfo,
-                                  .dir = dir.bytes,
-                                  .spool_bytes_max = app->config->spool_bytes,
-                                  .keep_days = (int32_t)(app->config->retention_events_ns / NS_PER_DAY),
-                                  .is_private = is_private};
+    struct store_params params = {
+        .conninfo = conninfo,
+        .dir = dir.bytes,
+        .spool_bytes_max = app->config->spool_bytes,
+        .keep_days = (int32_t)(app->config->retention_events_ns / NS_PER_DAY),
+        .is_private = is_private};
     return store_new(app->loop, &params, app_store_changed, app, &app->store, reterr);
 }

@@ -43,8 +43,8 @@ void captures_free(struct captures *captures)
     xfree(captures);
 }
 
-void captures_plan(struct captures *captures, const char *incident_ref, const char *job, int64_t from_ns,
-                   int64_t to_ns)
+void captures_plan(struct captures *captures, const char *incident_ref, const char *job,
+                   int64_t from_ns, int64_t to_ns)
 {
     for (struct capture *capture = captures->first; capture != NULL; capture = capture->next) {
         if (strcmp(capture->incident_ref, incident_ref) != 0)
@@ -62,20 +62,21 @@ void captures_plan(struct captures *captures, const char *incident_ref, const ch
     captures->first = capture;
 }
 
-static bool emit_metric(const struct capture *capture, const struct live_job *live, enum field metric,
-                        captures_record_fn *fn, void *context)
+static bool emit_metric(const struct capture *capture, const struct live_job *live,
+                        enum field metric, captures_record_fn *fn, void *context)
 {
     AUTO_TEXT plain = {0};
     AUTO_TEXT packed = {0};
     AUTO_TEXT record = {0};
     AUTO_TEXT key = {0};
-    struct raw_window window = series_window(live->series, metric, capture->from_ns - live->sender_lag_ns,
+    struct raw_window window = series_window(live->series, metric,
+                                             capture->from_ns - live->sender_lag_ns,
                                              capture->to_ns - live->sender_lag_ns);
     size_t count = window.count;
     raw_window_encode(&window, &plain);
     raw_window_done(&window);
-    if (count == 0 ||
-        zstd_pack((struct view){plain.bytes, plain.length}, CAPTURE_ZSTD_LEVEL, &packed, NULL) != OK)
+    if (count == 0 || zstd_pack((struct view){plain.bytes, plain.length}, CAPTURE_ZSTD_LEVEL,
+                                &packed, NULL) != OK)
         return false;
     text_clear(&plain);
     base64_encode((struct view){packed.bytes, packed.length}, &plain);
@@ -99,7 +100,8 @@ static bool emit_metric(const struct capture *capture, const struct live_job *li
     return true;
 }
 
-static int64_t emit(const struct capture *capture, const struct jobs *jobs, captures_record_fn *fn, void *context)
+static int64_t emit(const struct capture *capture, const struct jobs *jobs, captures_record_fn *fn,
+                    void *context)
 {
     const struct live_job *live = jobs_find(jobs, view_of(capture->job));
     int64_t emitted = 0;
@@ -125,12 +127,13 @@ int64_t captures_emit_due(struct captures *captures, const struct jobs *jobs, in
     return emitted;
 }
 
-static void emit_rollup(const struct live_job *live, const struct rollup *rollup, captures_record_fn *fn,
-                        void *context)
+static void emit_rollup(const struct live_job *live, const struct rollup *rollup,
+                        captures_record_fn *fn, void *context)
 {
     AUTO_TEXT record = {0};
     AUTO_TEXT key = {0};
-    text_addf(&key, "rollup/%s/%s/%lld", live->name, field_name(rollup->metric), (long long)rollup->minute_ns);
+    text_addf(&key, "rollup/%s/%s/%lld", live->name, field_name(rollup->metric),
+              (long long)rollup->minute_ns);
     struct json_writer writer = json_writer(&record);
     json_open_object(&writer);
     json_put_string(&writer, "type", "rollup");
@@ -149,7 +152,8 @@ static void emit_rollup(const struct live_job *live, const struct rollup *rollup
     fn(context, record.bytes);
 }
 
-int64_t captures_emit_rollups(struct live_job *live, int64_t now_ns, captures_record_fn *fn, void *context)
+int64_t captures_emit_rollups(struct live_job *live, int64_t now_ns, captures_record_fn *fn,
+                              void *context)
 {
     int64_t emitted = 0;
     struct rollup rollup;

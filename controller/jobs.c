@@ -1,4 +1,5 @@
-/* The registry of live jobs. Few jobs, many samples: the look-up of a sample's job remembers the last one. */
+/* The registry of live jobs. Few jobs, many samples: the look-up of a sample's job remembers the
+ * last one. */
 #include "controller/jobs.h"
 
 #include <assert.h>
@@ -7,7 +8,8 @@
 
 enum { ENGINE_BYTES_PER_RANK = 4096, SERIES_BYTES_MIN_PER_RANK = 1024 };
 
-const char *const JOBS_NO_ROOM = "no room for another job (limits.jobs, limits.ranks, limits.memory_bytes)";
+const char *const JOBS_NO_ROOM =
+    "no room for another job (limits.jobs, limits.ranks, limits.memory_bytes)";
 
 struct known_node {
     const char *name;
@@ -107,27 +109,31 @@ static int64_t bytes_of_job(const struct jobs *jobs, int64_t used_bytes, int32_t
 {
     int64_t engine = (int64_t)world_size * ENGINE_BYTES_PER_RANK;
     int64_t room = jobs->limits.memory_bytes - used_bytes - engine;
-    *ret_series_bytes = room < jobs->limits.series_bytes_per_job ? room : jobs->limits.series_bytes_per_job;
+    *ret_series_bytes = room < jobs->limits.series_bytes_per_job
+                            ? room
+                            : jobs->limits.series_bytes_per_job;
     return engine + *ret_series_bytes;
 }
 
 /* replaced: the job whose place the new one takes, or NULL. */
-static enum status check_room(const struct jobs *jobs, const struct live_job *replaced, const struct job *layout,
-                              int64_t *ret_bytes, int64_t *ret_series_bytes, struct error *reterr)
+static enum status check_room(const struct jobs *jobs, const struct live_job *replaced,
+                              const struct job *layout, int64_t *ret_bytes,
+                              int64_t *ret_series_bytes, struct error *reterr)
 {
     int64_t used_bytes = jobs->bytes - (replaced != NULL ? replaced->bytes : 0);
     if (layout->world_size > jobs->limits.ranks)
-        return error_set(reterr, ERR_LIMIT, "job '%s' has %d ranks; limits.ranks is %d", layout->name,
-                         layout->world_size, jobs->limits.ranks);
+        return error_set(reterr, ERR_LIMIT, "job '%s' has %d ranks; limits.ranks is %d",
+                         layout->name, layout->world_size, jobs->limits.ranks);
     if (replaced == NULL && jobs->count >= jobs->limits.jobs)
         return error_set(reterr, ERR_LIMIT, "no room for job '%s': limits.jobs is %d", layout->name,
                          jobs->limits.jobs);
     *ret_bytes = bytes_of_job(jobs, used_bytes, layout->world_size, ret_series_bytes);
     if (*ret_series_bytes < (int64_t)layout->world_size * SERIES_BYTES_MIN_PER_RANK)
-        return error_set(reterr, ERR_LIMIT,
-                         "no memory for job '%s' of %d ranks: %lld of limits.memory_bytes=%lld are used",
-                         layout->name, layout->world_size, (long long)used_bytes,
-                         (long long)jobs->limits.memory_bytes);
+        return error_set(
+            reterr, ERR_LIMIT,
+            "no memory for job '%s' of %d ranks: %lld of limits.memory_bytes=%lld are used",
+            layout->name, layout->world_size, (long long)used_bytes,
+            (long long)jobs->limits.memory_bytes);
     return OK;
 }
 
@@ -162,7 +168,8 @@ static void unlink_job(struct jobs *jobs, struct live_job *live)
     live_job_free(live);
 }
 
-/* Adds the job, in the place of `replaced` when that is not NULL; on failure everything is as before. */
+/* Adds the job, in the place of `replaced` when that is not NULL; on failure everything is as
+ * before. */
 static enum status add_job(struct jobs *jobs, struct live_job *replaced, const struct job *layout,
                            bool has_document, int64_t now_ns, struct error *reterr)
 {
@@ -203,19 +210,21 @@ static bool is_live(const struct live_job *live, int64_t now_ns)
     return now_ns - live->last_sample_ns < LIVE_NS_S * INT64_C(1000000000);
 }
 
-enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_ns, bool *ret_created,
-                     struct error *reterr)
+enum status jobs_put(struct jobs *jobs, const struct job *document, int64_t now_ns,
+                     bool *ret_created, struct error *reterr)
 {
     struct live_job *live = jobs_find(jobs, view_of(document->name));
     *ret_created = live == NULL;
     if (live == NULL)
         return add_job(jobs, NULL, document, true, now_ns, reterr);
     AUTO_FREE const char *uid = workload_uid(document->workload_json);
-    if (uid[0] != '\0' && live->uid[0] != '\0' && strcmp(uid, live->uid) != 0 && is_live(live, now_ns))
-        return error_set(reterr, ERR_CONFLICT,
-                         "a live job '%s' of workload uid '%s' is here; names are unique in a cluster: "
-                         "rename this one, or wait 10m after the other has ended",
-                         live->name, live->uid);
+    if (uid[0] != '\0' && live->uid[0] != '\0' && strcmp(uid, live->uid) != 0 &&
+        is_live(live, now_ns))
+        return error_set(
+            reterr, ERR_CONFLICT,
+            "a live job '%s' of workload uid '%s' is here; names are unique in a cluster: "
+            "rename this one, or wait 10m after the other has ended",
+            live->name, live->uid);
     if (is_same_shape(engine_job(live->engine), document)) {
         engine_update_job(live->engine, document);
         xfree(live->uid);
@@ -234,8 +243,8 @@ static int32_t size_or_one(const struct sample *hello, enum field field)
     return value >= 1 && value <= JOB_RANKS_MAX ? (int32_t)value : 1;
 }
 
-/* The layout that a first hello describes: sizes it names, the rest is data-parallel. Racks of nodes come
- * from what is known of the cluster; the engine places each rank by its own hello. */
+/* The layout that a first hello describes: sizes it names, the rest is data-parallel. Racks of
+ * nodes come from what is known of the cluster; the engine places each rank by its own hello. */
 static struct job *job_of_hello(const struct jobs *jobs, const struct sample *hello)
 {
     AUTO_FREE char *name = xstrndup(hello->job.bytes, hello->job.length);
@@ -243,7 +252,9 @@ static struct job *job_of_hello(const struct jobs *jobs, const struct sample *he
     static const struct {
         enum field field;
         enum parallel_dimension dimension;
-    } rows[] = {{FIELD_TP, DIMENSION_TP}, {FIELD_CP, DIMENSION_CP}, {FIELD_EP, DIMENSION_EP},
+    } rows[] = {{FIELD_TP, DIMENSION_TP},
+                {FIELD_CP, DIMENSION_CP},
+                {FIELD_EP, DIMENSION_EP},
                 {FIELD_PP, DIMENSION_PP}};
     int64_t product = 1;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -261,8 +272,9 @@ static struct job *job_of_hello(const struct jobs *jobs, const struct sample *he
     job->compute = COMPUTE_KERNEL;
     for (size_t i = 0; i < jobs->node_count; i++)
         if (jobs->nodes[i].rack != NULL)
-            job_intern_tray(job, jobs->nodes[i].name,
-                            job_intern_rack(job, jobs->nodes[i].rack, jobs->nodes[i].nvlink_domain));
+            job_intern_tray(
+                job, jobs->nodes[i].name,
+                job_intern_rack(job, jobs->nodes[i].rack, jobs->nodes[i].nvlink_domain));
     return job;
 }
 
@@ -304,8 +316,8 @@ static int64_t first_median(struct live_job *live, int64_t lag_ns)
     return live->first_lags_ns[live->lag_count / 2];
 }
 
-/* Later a median by steps: each line pulls the estimate one step towards its own lag, so half of the lines must
- * agree before it moves far. */
+/* Later a median by steps: each line pulls the estimate one step towards its own lag, so half of
+ * the lines must agree before it moves far. */
 static void follow_lag(struct live_job *live, int64_t time_ns, int64_t now_ns)
 {
     int64_t lag_ns = now_ns - time_ns;
@@ -388,7 +400,8 @@ static const char *take_host_sample(struct jobs *jobs, const struct sample *samp
 
 const char *jobs_take(struct jobs *jobs, const struct sample *sample, int64_t now_ns)
 {
-    bool names_host = sample->measurement == MEASUREMENT_GPU || sample->measurement == MEASUREMENT_EVENT;
+    bool names_host = sample->measurement == MEASUREMENT_GPU ||
+                      sample->measurement == MEASUREMENT_EVENT;
     return names_host ? take_host_sample(jobs, sample) : take_rank_sample(jobs, sample, now_ns);
 }
 

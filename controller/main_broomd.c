@@ -11,9 +11,21 @@
 
 #define DEFAULT_CONFIG "/etc/broomwagon/broomd.yaml"
 
-enum option_code { OPTION_CONFIG = 256, OPTION_SET, OPTION_DATA_DIR, OPTION_RUN_DIR, OPTION_DATABASE, OPTION_MODE,
-                   OPTION_POLICY, OPTION_CHECK, OPTION_EXAMPLE, OPTION_SCALE, OPTION_ORIGIN, OPTION_HELP,
-                   OPTION_VERSION };
+enum option_code {
+    OPTION_CONFIG = 256,
+    OPTION_SET,
+    OPTION_DATA_DIR,
+    OPTION_RUN_DIR,
+    OPTION_DATABASE,
+    OPTION_MODE,
+    OPTION_POLICY,
+    OPTION_CHECK,
+    OPTION_EXAMPLE,
+    OPTION_SCALE,
+    OPTION_ORIGIN,
+    OPTION_HELP,
+    OPTION_VERSION
+};
 
 static const struct option OPTIONS[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
@@ -36,13 +48,15 @@ static void print_help(void)
 {
     AUTO_TEXT options = {0};
     config_print_help(&options);
-    printf("broomd: finds the slow or lost rank, tray or rack of running training jobs, and gets them back to work.\n"
+    printf("broomd: finds the slow or lost rank, tray or rack of running training jobs, and gets "
+           "them back to work.\n"
            "\n"
            "usage: broomd [--config FILE] [--set section.key=value ...]\n"
            "\n"
            "  --config FILE        default " DEFAULT_CONFIG ", which may be missing\n"
            "  --set KEY=VALUE      one option, as in the file; the last one wins\n"
-           "  --data-dir DIR       short for --set data_dir=DIR; so are --run-dir, --database, --mode\n"
+           "  --data-dir DIR       short for --set data_dir=DIR; so are --run-dir, --database, "
+           "--mode\n"
            "  --policy PATH        short for --set policies=PATH\n"
            "  --check-config       read everything, say what is wrong, end (exit 3: findings)\n"
            "  --print-example      a configuration file with every option at its default\n"
@@ -60,10 +74,12 @@ static int usage_error(const char *given)
     size_t count = 0;
     for (; OPTIONS[count].name != NULL; count++)
         names[count] = OPTIONS[count].name;
-    AUTO_FREE char *word = xstrndup(given + strspn(given, "-"), strcspn(given + strspn(given, "-"), "="));
+    AUTO_FREE char *word = xstrndup(given + strspn(given, "-"),
+                                    strcspn(given + strspn(given, "-"), "="));
     const char *near = text_nearest(word, names, count);
     if (near != NULL)
-        fprintf(stderr, "broomd: '%s' is not an option that can be used so; did you mean --%s?\n", given, near);
+        fprintf(stderr, "broomd: '%s' is not an option that can be used so; did you mean --%s?\n",
+                given, near);
     else
         fprintf(stderr, "broomd: '%s' is not an option; broomd --help lists them\n", given);
     return 2;
@@ -74,18 +90,24 @@ static const struct {
     int code;
     const char *key;
 } SHORT_FOR[] = {
-    {OPTION_SET, ""},           {OPTION_DATA_DIR, "data_dir"}, {OPTION_RUN_DIR, "run_dir"},
-    {OPTION_DATABASE, "database"}, {OPTION_MODE, "mode"},       {OPTION_POLICY, "policies"},
+    {OPTION_SET, ""},
+    {OPTION_DATA_DIR, "data_dir"},
+    {OPTION_RUN_DIR, "run_dir"},
+    {OPTION_DATABASE, "database"},
+    {OPTION_MODE, "mode"},
+    {OPTION_POLICY, "policies"},
 };
 
-/* True when the option is one that sets a value of the file; false also when there are too many of them. */
+/* True when the option is one that sets a value of the file; false also when there are too many of
+ * them. */
 static bool take_override(struct app_options *options, int code, const char *value)
 {
     for (size_t i = 0; i < ARRAY_LEN(SHORT_FOR); i++) {
         if (SHORT_FOR[i].code != code || options->override_count == APP_OVERRIDES_MAX)
             continue;
         struct text assignment = {0};
-        text_addf(&assignment, "%s%s%s", SHORT_FOR[i].key, SHORT_FOR[i].key[0] != '\0' ? "=" : "", value);
+        text_addf(&assignment, "%s%s%s", SHORT_FOR[i].key, SHORT_FOR[i].key[0] != '\0' ? "=" : "",
+                  value);
         options->overrides[options->override_count++] = text_take(&assignment);
         return true;
     }
@@ -97,8 +119,9 @@ static int check_config(const struct app_options *options)
     AUTO(config_free) struct config *config = NULL;
     AUTO_TEXT findings = {0};
     struct error error = {0};
-    enum status status = config_load(options->config_path, options->config_is_named, options->overrides,
-                                     options->override_count, &config, &findings, &error);
+    enum status status = config_load(options->config_path, options->config_is_named,
+                                     options->overrides, options->override_count, &config,
+                                     &findings, &error);
     fputs(findings.length > 0 ? findings.bytes : "", stdout);
     if (status == OK)
         fprintf(stderr, "broomd: the configuration is good\n");
@@ -129,7 +152,8 @@ static int value_error(const char *option, const char *wanted)
 enum { GO_ON = -1 };
 
 /* One option. GO_ON, or the exit code with which broomd ends here. */
-static int take_option(struct app_options *options, int code, const char *given, bool *ret_only_check)
+static int take_option(struct app_options *options, int code, const char *given,
+                       bool *ret_only_check)
 {
     switch (code) {
     case OPTION_CONFIG:

@@ -20,13 +20,14 @@ struct outbox {
     struct pipeline_ports ports;
     outbox_action_fn *fn;
     void *context;
-    struct batch open;       /* being filled */
-    struct batch under_way;  /* submitted, or failed and waiting for the store */
+    struct batch open;      /* being filled */
+    struct batch under_way; /* submitted, or failed and waiting for the store */
     bool is_submitted;
     bool has_failed;
-    bool is_overflowed;      /* what came since the last durable batch is no whole history: nothing is submitted */
-    uint64_t generation;     /* outbox_clear makes late answers strangers */
-    struct ticket *tickets;  /* of submits that have not been answered */
+    bool is_overflowed;  /* what came since the last durable batch is no whole history: nothing is
+                            submitted */
+    uint64_t generation; /* outbox_clear makes late answers strangers */
+    struct ticket *tickets; /* of submits that have not been answered */
     struct outbox_counts counts;
 };
 
@@ -170,7 +171,8 @@ static void on_durable(void *context, enum status status, const char *reason)
 static void submit(struct outbox *outbox)
 {
     struct ticket *ticket = xmalloc(sizeof *ticket);
-    *ticket = (struct ticket){.outbox = outbox, .generation = outbox->generation, .next = outbox->tickets};
+    *ticket = (struct ticket){
+        .outbox = outbox, .generation = outbox->generation, .next = outbox->tickets};
     outbox->tickets = ticket;
     outbox->is_submitted = true;
     outbox->has_failed = false;
@@ -179,8 +181,8 @@ static void submit(struct outbox *outbox)
     outbox->ports.submit(outbox->ports.self, records, false, on_durable, ticket);
 }
 
-/* A database that is away for days must not take our memory. What it holds and what the engines still say is
- * enough to go on from. */
+/* A database that is away for days must not take our memory. What it holds and what the engines
+ * still say is enough to go on from. */
 static void overflow(struct outbox *outbox)
 {
     static const char reason[] = "the database is away and more records wait than are kept";
@@ -194,7 +196,8 @@ void outbox_flush(struct outbox *outbox)
     if (outbox->open.records.length > OUTBOX_BYTES_MAX)
         overflow(outbox);
     if (outbox->has_failed || outbox->is_overflowed)
-        tell_waiters(&outbox->open, ERR_UNREACHABLE, "the database is away: what was asked for is not recorded yet");
+        tell_waiters(&outbox->open, ERR_UNREACHABLE,
+                     "the database is away: what was asked for is not recorded yet");
     if (outbox->is_submitted || outbox->has_failed || batch_is_empty(&outbox->open))
         return;
     assert(batch_is_empty(&outbox->under_way));

@@ -22,20 +22,21 @@ struct pipeline {
     struct actions *actions;
     struct captures *captures;
     char *pause_actor, *pause_text; /* of a pause that is not known to be in the store; NULL */
-    struct text spoolable;         /* event-like records of this pass */
+    struct text spoolable;          /* event-like records of this pass */
     struct world *world;
     bool is_describing;
     int64_t described_ns;
     int64_t layouts_ns;
-    int64_t window_start_ns;       /* of the telemetry check */
+    int64_t window_start_ns; /* of the telemetry check */
     int64_t window_taken, window_refused;
     struct remediation_guards guards;
-    int64_t now_ns;                /* of the input being worked on: answers come inside calls too */
-    int64_t ticked_ns;             /* recording time of the last tick */
-    int32_t jump_lines;            /* lines in a row from far ahead */
-    char event_source[SOURCE_NAME_BYTES]; /* who sent the newest hardware event: the accuser of what it proves,
-                                             also when the verdict is given a little later */
-    int64_t record_number;         /* makes keys of event-like records unique within one moment */
+    int64_t now_ns;     /* of the input being worked on: answers come inside calls too */
+    int64_t ticked_ns;  /* recording time of the last tick */
+    int32_t jump_lines; /* lines in a row from far ahead */
+    char event_source[SOURCE_NAME_BYTES]; /* who sent the newest hardware event: the accuser of what
+                                             it proves, also when the verdict is given a little
+                                             later */
+    int64_t record_number; /* makes keys of event-like records unique within one moment */
     pipeline_verdict_fn *on_verdict;
     void *on_verdict_context;
     struct pipeline_counts counts;
@@ -159,7 +160,8 @@ static void start_record(struct pipeline *pipeline, struct json_writer *writer, 
     json_put_int(writer, "time_ns", time_ns);
 }
 
-/* Engines live in their senders' time; incidents, costs and deadlines in ours. 0 stays "unknown". */
+/* Engines live in their senders' time; incidents, costs and deadlines in ours. 0 stays "unknown".
+ */
 static int64_t to_our_time(const struct live_job *live, int64_t sender_time_ns)
 {
     return sender_time_ns == 0 ? 0 : sender_time_ns + live->sender_lag_ns;
@@ -171,9 +173,10 @@ static int64_t newest_number(const struct remediation *core)
     return count > 0 ? remediation_incident_at(core, count - 1)->number : 0;
 }
 
-/* The samples round each new incident are kept, whatever its plan says: a postmortem needs them also where the
- * policy only records. */
-static void capture_new_incidents(struct pipeline *pipeline, int64_t known_number, const struct verdict *verdict)
+/* The samples round each new incident are kept, whatever its plan says: a postmortem needs them
+ * also where the policy only records. */
+static void capture_new_incidents(struct pipeline *pipeline, int64_t known_number,
+                                  const struct verdict *verdict)
 {
     for (size_t i = remediation_incident_count(pipeline->core); i-- > 0;) {
         const struct incident *incident = remediation_incident_at(pipeline->core, i);
@@ -184,7 +187,8 @@ static void capture_new_incidents(struct pipeline *pipeline, int64_t known_numbe
     }
 }
 
-static void fold(struct pipeline *pipeline, const struct live_job *live, const struct verdict *verdict)
+static void fold(struct pipeline *pipeline, const struct live_job *live,
+                 const struct verdict *verdict)
 {
     int64_t known = newest_number(pipeline->core);
     struct verdict ours = *verdict; /* borrows its lists */
@@ -347,8 +351,8 @@ static void judge_telemetry(struct pipeline *pipeline, int64_t taken, int64_t re
     remediation_guards(pipeline->core, pipeline->guards, pipeline->now_ns);
 }
 
-struct pipeline_written pipeline_write(struct pipeline *pipeline, const struct pipeline_write *write,
-                                       int64_t now_ns)
+struct pipeline_written pipeline_write(struct pipeline *pipeline,
+                                       const struct pipeline_write *write, int64_t now_ns)
 {
     struct lineproto parser = {.precision = write->precision,
                                .default_time_ns = write->default_time_ns,
@@ -394,7 +398,8 @@ static void on_pause_recorded(void *context, enum status status, const char *rea
         forget_pause(context);
 }
 
-/* A core that is read again from the store must not have forgotten a pause that the store never got. */
+/* A core that is read again from the store must not have forgotten a pause that the store never
+ * got. */
 static void remember_pause(struct pipeline *pipeline, const struct remediation_command *command)
 {
     forget_pause(pipeline);
@@ -406,12 +411,15 @@ static void remember_pause(struct pipeline *pipeline, const struct remediation_c
 }
 
 enum status pipeline_command(struct pipeline *pipeline, const struct remediation_command *command,
-                             int64_t now_ns, pipeline_durable_fn *done, void *context, struct error *reterr)
+                             int64_t now_ns, pipeline_durable_fn *done, void *context,
+                             struct error *reterr)
 {
     pipeline->now_ns = now_ns;
-    /* A pause takes effect at once, whatever the database does; everything else is nothing without a record. */
+    /* A pause takes effect at once, whatever the database does; everything else is nothing without
+     * a record. */
     if (!pipeline->guards.store_up && command->verb != COMMAND_PAUSE)
-        return error_set(reterr, ERR_UNREACHABLE, "the database is away: nothing was done; try again");
+        return error_set(reterr, ERR_UNREACHABLE,
+                         "the database is away: nothing was done; try again");
     TRY(remediation_command(pipeline->core, command, now_ns, reterr));
     if (command->verb == COMMAND_PAUSE || command->verb == COMMAND_RESUME)
         remember_pause(pipeline, command);
@@ -457,7 +465,8 @@ static void observe_time(struct pipeline *pipeline)
             engine_advance(live->engine, jobs_sender_time(live, pipeline->now_ns));
         take_verdicts(pipeline, live);
         tell_progress(pipeline, live);
-        pipeline->counts.rollups += captures_emit_rollups(live, pipeline->now_ns, add_spoolable, pipeline);
+        pipeline->counts.rollups += captures_emit_rollups(live, pipeline->now_ns, add_spoolable,
+                                                          pipeline);
     }
 }
 
@@ -468,8 +477,8 @@ void pipeline_tick(struct pipeline *pipeline, int64_t now_ns)
     observe_time(pipeline);
     judge_telemetry(pipeline, 0, 0);
     record_layouts(pipeline);
-    pipeline->counts.raw_windows +=
-        captures_emit_due(pipeline->captures, pipeline->jobs, now_ns, add_spoolable, pipeline);
+    pipeline->counts.raw_windows += captures_emit_due(pipeline->captures, pipeline->jobs, now_ns,
+                                                      add_spoolable, pipeline);
     jobs_expire(pipeline->jobs, now_ns, pipeline->params.idle_job_ns);
     if (now_ns - pipeline->described_ns >= pipeline->params.describe_every_ns)
         describe(pipeline);
@@ -501,8 +510,8 @@ void pipeline_store_is_up(struct pipeline *pipeline)
 
 /* ---- life ---- */
 
-struct pipeline *pipeline_new(const struct pipeline_params *params, const struct pipeline_ports *ports,
-                              struct remediation *take_core)
+struct pipeline *pipeline_new(const struct pipeline_params *params,
+                              const struct pipeline_ports *ports, struct remediation *take_core)
 {
     struct pipeline *pipeline = xcalloc(1, sizeof *pipeline);
     pipeline->params = *params;
@@ -527,12 +536,13 @@ static void pause_again(struct pipeline *pipeline)
         return;
     struct remediation_command pause = {
         .verb = COMMAND_PAUSE, .actor = pipeline->pause_actor, .text = pipeline->pause_text};
-    ignore_status(remediation_command(pipeline->core, &pause, pipeline->now_ns, NULL)); /* a pause is never refused */
+    ignore_status(remediation_command(pipeline->core, &pause, pipeline->now_ns,
+                                      NULL)); /* a pause is never refused */
     outbox_add_waiter(pipeline->outbox, on_pause_recorded, pipeline);
 }
 
-void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core, struct remediation_guards guards,
-                      int64_t now_ns)
+void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core,
+                      struct remediation_guards guards, int64_t now_ns)
 {
     guards.telemetry_ok = pipeline->guards.telemetry_ok;
     pipeline->now_ns = now_ns;

@@ -1,4 +1,5 @@
-/* A recording through the pipeline: submits succeed at once and the actuator only says what it would do. */
+/* A recording through the pipeline: submits succeed at once and the actuator only says what it
+ * would do. */
 #include "controller/replay.h"
 
 #include "controller/io/compress.h"
@@ -13,14 +14,16 @@ struct replay {
     struct names cordoned, promised;
 };
 
-static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
+static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done,
+                   void *context)
 {
     const struct replay *replay = self;
     const struct replay_params *params = replay->params;
     (void)spoolable;
     for (size_t at = 0; at < records.length;) {
         const char *newline = memchr(records.bytes + at, '\n', records.length - at);
-        size_t length = newline != NULL ? (size_t)(newline - records.bytes) - at : records.length - at;
+        size_t length = newline != NULL ? (size_t)(newline - records.bytes) - at
+                                        : records.length - at;
         AUTO_FREE char *record = xstrndup(records.bytes + at, length);
         params->on_record(params->context, record);
         at += length + 1;
@@ -43,7 +46,8 @@ static void notify(void *self, const char *incident_ref, const char *params_json
 
 /* ---- the pretended cluster ---- */
 
-static void pretend_start(void *self, const struct action *action, action_done_fn *done, void *context)
+static void pretend_start(void *self, const struct action *action, action_done_fn *done,
+                          void *context)
 {
     struct replay *replay = self;
     for (size_t i = 0; i < action->node_count; i++) {
@@ -58,7 +62,8 @@ static void pretend_start(void *self, const struct action *action, action_done_f
         if (action->verb == VERB_RELEASE_SPARE)
             names_remove(&replay->promised, action->spares[i]);
     }
-    done(context, &(struct action_result){.outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE,
+    done(context, &(struct action_result){.outcome = OUTCOME_SUCCEEDED,
+                                          .poll = POLL_DONE,
                                           .reason = "pretended: a replay touches nothing"});
 }
 
@@ -75,15 +80,16 @@ static struct world_node pretend_node(const struct replay *replay, const struct 
     const struct job_tray *tray = &job->trays[t];
     int32_t gpus = gpus_of_tray(job, t);
     bool cordoned = names_has(&replay->cordoned, tray->node);
-    return (struct world_node){.name = tray->node,
-                               .rack = tray->rack != JOB_NONE ? job->racks[tray->rack].name : NULL,
-                               .nvlink_domain = tray->rack != JOB_NONE ? job->racks[tray->rack].nvlink_domain : NULL,
-                               .ready = true,
-                               .cordoned = cordoned,
-                               .cordoned_by = cordoned ? "" : NULL,
-                               .spare = gpus == 0,
-                               .promised_to = names_has(&replay->promised, tray->node) ? job->name : NULL,
-                               .gpus_allocatable = gpus > 0 ? gpus : 4};
+    return (struct world_node){
+        .name = tray->node,
+        .rack = tray->rack != JOB_NONE ? job->racks[tray->rack].name : NULL,
+        .nvlink_domain = tray->rack != JOB_NONE ? job->racks[tray->rack].nvlink_domain : NULL,
+        .ready = true,
+        .cordoned = cordoned,
+        .cordoned_by = cordoned ? "" : NULL,
+        .spare = gpus == 0,
+        .promised_to = names_has(&replay->promised, tray->node) ? job->name : NULL,
+        .gpus_allocatable = gpus > 0 ? gpus : 4};
 }
 
 /* All trays of the recording's jobs, ready; those that hold no rank are spares. */
@@ -93,19 +99,26 @@ static void pretend_describe(void *self, world_done_fn *done, void *context)
     struct world_node *nodes = NULL;
     struct world_job *jobs = NULL;
     size_t node_count = 0, node_capacity = 0, job_count = 0, job_capacity = 0;
-    for (const struct live_job *live = jobs_first(pipeline_jobs(replay->pipeline)); live != NULL; live = live->next) {
+    for (const struct live_job *live = jobs_first(pipeline_jobs(replay->pipeline)); live != NULL;
+         live = live->next) {
         const struct job *job = engine_job(live->engine);
         for (int32_t t = 0; t < job->tray_count; t++) {
             nodes = array_grow(nodes, node_count, &node_capacity, sizeof *nodes);
             nodes[node_count++] = pretend_node(replay, job, t);
         }
         jobs = array_grow(jobs, job_count, &job_capacity, sizeof *jobs);
-        jobs[job_count++] = (struct world_job){.name = job->name, .uid = "recording", .phase = "running",
-                                               .restarts = -1, .restarts_max = -1,
+        jobs[job_count++] = (struct world_job){.name = job->name,
+                                               .uid = "recording",
+                                               .phase = "running",
+                                               .restarts = -1,
+                                               .restarts_max = -1,
                                                .checkpoint_step = job->checkpoint_step,
                                                .checkpoint_time_ns = job->checkpoint_time_ns};
     }
-    done(context, &(struct world){.known = true, .nodes = nodes, .node_count = node_count, .jobs = jobs,
+    done(context, &(struct world){.known = true,
+                                  .nodes = nodes,
+                                  .node_count = node_count,
+                                  .jobs = jobs,
                                   .job_count = job_count});
     xfree(nodes);
     xfree(jobs);
@@ -128,7 +141,8 @@ static enum status feed_recording(struct pipeline *pipeline, const struct replay
                                        .in_recording_time = true,
                                        .on_error = params->on_bad_line,
                                        .context = params->context};
-        struct pipeline_written written = pipeline_write(pipeline, &write, pipeline_now_ns(pipeline));
+        struct pipeline_written written = pipeline_write(pipeline, &write,
+                                                         pipeline_now_ns(pipeline));
         result->written.lines += written.lines;
         result->written.accepted += written.accepted;
         result->written.refused += written.refused;
@@ -143,17 +157,21 @@ enum status replay_run(const struct replay_params *params, struct replay_result 
                        struct error *reterr)
 {
     struct replay replay = {.params = params};
-    struct actuator actuator = {
-        .self = &replay, .name = "replay", .start = pretend_start, .poll = pretend_start, .describe = pretend_describe};
+    struct actuator actuator = {.self = &replay,
+                                .name = "replay",
+                                .start = pretend_start,
+                                .poll = pretend_start,
+                                .describe = pretend_describe};
     struct pipeline_ports ports = {.self = &replay,
                                    .submit = submit,
                                    .diverged = diverged,
                                    .notify = notify,
                                    .actuator = &actuator};
-    struct pipeline_params pipeline_params = {
-        .limits = {.memory_bytes = 4096 * MIB, .series_bytes_per_job = 64 * MIB, .jobs = 1024,
-                   .ranks = JOB_RANKS_MAX},
-        .detection = params->detection};
+    struct pipeline_params pipeline_params = {.limits = {.memory_bytes = 4096 * MIB,
+                                                         .series_bytes_per_job = 64 * MIB,
+                                                         .jobs = 1024,
+                                                         .ranks = JOB_RANKS_MAX},
+                                              .detection = params->detection};
     struct remediation_params core_params = {
         .daemon_mode = params->mode, .actuator = actuator.name, .next_number = 1};
     struct remediation *core = remediation_new(&core_params);

@@ -1,10 +1,10 @@
 /* All detection for one job: samples in arrival order in, verdicts out. Pure: no clock, no I/O, no
- * globals; two engines fed the same samples answer the same bytes. `broom detect`, `broom replay` and
- * broomd drive this one interface.
+ * globals; two engines fed the same samples answer the same bytes. `broom detect`, `broom replay`
+ * and broomd drive this one interface.
  *
- * Time is the data's: engine time is the largest plausible sample time seen. While samples come, that
- * is enough. When nothing comes at all (a job whose every rank is silent), the daemon passes time with
- * engine_advance; a recording has no such calls, and its end is never evidence.
+ * Time is the data's: engine time is the largest plausible sample time seen. While samples come,
+ * that is enough. When nothing comes at all (a job whose every rank is silent), the daemon passes
+ * time with engine_advance; a recording has no such calls, and its end is never evidence.
  */
 #ifndef BROOM_DETECTORS_ENGINE_H
 #define BROOM_DETECTORS_ENGINE_H
@@ -17,10 +17,10 @@ struct engine;
 
 struct engine_params {
     double false_evictions_per_10k_gpu_months; /* the false-alarm budget; default 0.3 */
-    double slow_min_ratio;     /* smallest slowdown that can be advised for eviction; default 0.03 */
-    double gain_min_ratio;     /* below it a suspect is info; default 0.01 */
-    int64_t hang_after_ns;     /* the most that a hang verdict may take; default 5 min less a margin */
-    bool enabled;              /* false: everything is parsed and nothing is said */
+    double slow_min_ratio; /* smallest slowdown that can be advised for eviction; default 0.03 */
+    double gain_min_ratio; /* below it a suspect is info; default 0.01 */
+    int64_t hang_after_ns; /* the most that a hang verdict may take; default 5 min less a margin */
+    bool enabled;          /* false: everything is parsed and nothing is said */
 };
 
 struct engine_params engine_params_default(void);
@@ -34,14 +34,16 @@ DEFINE_AUTO(struct engine, engine_free)
  * is not the rank's) is counted and left out. sample->time_ns must be set. */
 void engine_feed(struct engine *engine, const struct sample *sample);
 
-/* Tells that now_ns has come and no more samples older than it are on their way. Never goes back. */
+/* Tells that now_ns has come and no more samples older than it are on their way. Never goes back.
+ */
 void engine_advance(struct engine *engine, int64_t now_ns);
 
 /* Pops the next verdict in the order given; false when there is none. Caller calls verdict_done. */
 bool engine_next(struct engine *engine, struct verdict *ret_verdict);
 
-/* A newer document of the same job: checkpoint, workload, trays and racks that were not known, and places of
- * ranks that have sent no hello are taken over; statistics stay. The world size must be the same. */
+/* A newer document of the same job: checkpoint, workload, trays and racks that were not known, and
+ * places of ranks that have sent no hello are taken over; statistics stay. The world size must be
+ * the same. */
 void engine_update_job(struct engine *engine, const struct job *document);
 
 /* The job as the engine knows it now (hello lines move ranks between trays). Borrowed. */
@@ -49,30 +51,32 @@ const struct job *engine_job(const struct engine *engine);
 
 /* What is known of the job's progress, for status pages and the verify step. */
 struct engine_progress {
-    int64_t step;              /* last step finished by a quorum of ranks; JOB_NONE before the first */
-    int64_t step_time_ns;      /* when it finished */
-    int64_t attempt;           /* number of (re)starts seen, from 0 */
+    int64_t step;         /* last step finished by a quorum of ranks; JOB_NONE before the first */
+    int64_t step_time_ns; /* when it finished */
+    int64_t attempt;      /* number of (re)starts seen, from 0 */
     int64_t attempt_first_step;
-    int64_t attempt_time_ns;   /* time of the first hello or step of this attempt; 0 when unknown */
-    double step_ms;            /* median of the last 20 clean steps; NAN when unknown */
-    double baseline_ms;        /* median of this attempt's first clean 100 steps, before any fault; NAN */
-    int32_t ranks_reporting;   /* in the last finished step */
-    char phase[16];            /* init, compute, allreduce, data, checkpoint, eval, finished */
+    int64_t attempt_time_ns; /* time of the first hello or step of this attempt; 0 when unknown */
+    double step_ms;          /* median of the last 20 clean steps; NAN when unknown */
+    double baseline_ms; /* median of this attempt's first clean 100 steps, before any fault; NAN */
+    int32_t ranks_reporting; /* in the last finished step */
+    char phase[16];          /* init, compute, allreduce, data, checkpoint, eval, finished */
 };
 struct engine_progress engine_progress(const struct engine *engine);
 
 /* One rank as a person asks for it: `broom ranks JOB`. */
 struct engine_rank {
-    int64_t step;              /* last step that it reported */
-    int64_t seen_ns;           /* time of its last line of any kind; 0 when never */
-    double step_ms, compute_ms, allreduce_ms, wait_ms, sm, mem; /* medians of the last 20; NAN unknown */
-    double slow_ratio;         /* own busy time over its peers' median; NAN unknown */
-    double suspicion;          /* 0 healthy .. 1 at the verdict's threshold */
-    const char *status;        /* static: normal, watch, abnormal, not_enough_data, stale */
+    int64_t step;    /* last step that it reported */
+    int64_t seen_ns; /* time of its last line of any kind; 0 when never */
+    double step_ms, compute_ms, allreduce_ms, wait_ms, sm,
+        mem;            /* medians of the last 20; NAN unknown */
+    double slow_ratio;  /* own busy time over its peers' median; NAN unknown */
+    double suspicion;   /* 0 healthy .. 1 at the verdict's threshold */
+    const char *status; /* static: normal, watch, abnormal, not_enough_data, stale */
 };
 struct engine_rank engine_rank_get(const struct engine *engine, int32_t rank);
 
-/* Writes the open verdicts' reasoning as plain sentences, one block a verdict (`detect --explain`). */
+/* Writes the open verdicts' reasoning as plain sentences, one block a verdict (`detect --explain`).
+ */
 void engine_explain(const struct engine *engine, const struct verdict *verdict, struct text *out);
 
 struct engine_counts {

@@ -80,7 +80,8 @@ static int32_t *slot_of(const struct job *job, const char *node)
 {
     uint32_t mask = (uint32_t)job->tray_slot_count - 1;
     uint32_t at = hash_of(node) & mask;
-    while (job->tray_slots[at] != JOB_NONE && strcmp(job->trays[job->tray_slots[at]].node, node) != 0)
+    while (job->tray_slots[at] != JOB_NONE &&
+           strcmp(job->trays[job->tray_slots[at]].node, node) != 0)
         at = (at + 1) & mask;
     return &job->tray_slots[at];
 }
@@ -117,7 +118,8 @@ int32_t job_intern_rack(struct job *job, const char *name, const char *nvlink_do
         job->racks = xrealloc(job->racks, job->rack_count > 0 ? 2 * (size_t)job->rack_count : 1,
                               sizeof *job->racks);
     job->racks[job->rack_count] = (struct job_rack){
-        .name = xstrdup(name), .nvlink_domain = xstrdup(nvlink_domain != NULL ? nvlink_domain : name)};
+        .name = xstrdup(name),
+        .nvlink_domain = xstrdup(nvlink_domain != NULL ? nvlink_domain : name)};
     return job->rack_count++;
 }
 
@@ -137,8 +139,9 @@ int32_t job_intern_tray(struct job *job, const char *node, int32_t rack)
     return job->tray_count++;
 }
 
-/* Index of this rank's group among ranks that differ only in the dimensions of `left_out`: mixed radix
- * over the dimensions that remain, slowest last, which is the order in which groups are first met. */
+/* Index of this rank's group among ranks that differ only in the dimensions of `left_out`: mixed
+ * radix over the dimensions that remain, slowest last, which is the order in which groups are first
+ * met. */
 static int32_t group_index(const struct job *job, const int32_t *index, unsigned left_out)
 {
     int32_t group = 0;
@@ -150,8 +153,8 @@ static int32_t group_index(const struct job *job, const int32_t *index, unsigned
     return group;
 }
 
-/* When the sizes of all five dimensions multiply to the world, ep is a dimension like the others; when
- * they do without ep, ep cuts dp into runs of ep consecutive replicas. */
+/* When the sizes of all five dimensions multiply to the world, ep is a dimension like the others;
+ * when they do without ep, ep cuts dp into runs of ep consecutive replicas. */
 static bool is_ep_inside_dp(const struct job *job)
 {
     int64_t without_ep = 1;

@@ -6,20 +6,22 @@
 #include <string.h>
 
 static const char *const KIND_NAMES[VERDICT_KIND_COUNT] = {
-    [VERDICT_SLOW] = "slow",       [VERDICT_HANG] = "hang",       [VERDICT_CRASH] = "crash",
-    [VERDICT_FAULT] = "fault",     [VERDICT_NUMERIC] = "numeric", [VERDICT_REGRESSION] = "regression",
-    [VERDICT_CLEAR] = "clear",     [VERDICT_INFO] = "info",
+    [VERDICT_SLOW] = "slow",   [VERDICT_HANG] = "hang",       [VERDICT_CRASH] = "crash",
+    [VERDICT_FAULT] = "fault", [VERDICT_NUMERIC] = "numeric", [VERDICT_REGRESSION] = "regression",
+    [VERDICT_CLEAR] = "clear", [VERDICT_INFO] = "info",
 };
 
 static const char *const SCOPE_NAMES[SCOPE_COUNT] = {
-    [SCOPE_RANK] = "rank",   [SCOPE_TRAY] = "tray",       [SCOPE_RACK] = "rack",
-    [SCOPE_SWITCH_TRAY] = "switch_tray", [SCOPE_RAIL] = "rail", [SCOPE_STAGE] = "stage",
-    [SCOPE_REPLICA] = "replica", [SCOPE_GROUP] = "group", [SCOPE_JOB] = "job",
+    [SCOPE_RANK] = "rank",       [SCOPE_TRAY] = "tray",
+    [SCOPE_RACK] = "rack",       [SCOPE_SWITCH_TRAY] = "switch_tray",
+    [SCOPE_RAIL] = "rail",       [SCOPE_STAGE] = "stage",
+    [SCOPE_REPLICA] = "replica", [SCOPE_GROUP] = "group",
+    [SCOPE_JOB] = "job",
 };
 
 static const char *const CAUSE_NAMES[CAUSE_COUNT] = {
-    [CAUSE_GPU] = "gpu",         [CAUSE_HOST] = "host", [CAUSE_NVLINK] = "nvlink",
-    [CAUSE_NETWORK] = "network", [CAUSE_MEMORY] = "memory", [CAUSE_DATA] = "data",
+    [CAUSE_GPU] = "gpu",         [CAUSE_HOST] = "host",       [CAUSE_NVLINK] = "nvlink",
+    [CAUSE_NETWORK] = "network", [CAUSE_MEMORY] = "memory",   [CAUSE_DATA] = "data",
     [CAUSE_STORAGE] = "storage", [CAUSE_UNKNOWN] = "unknown",
 };
 
@@ -130,7 +132,8 @@ static void add_sorted(int32_t **list, size_t *count, int32_t value)
         at--;
     if (at > 0 && (*list)[at - 1] == value)
         return;
-    /* Room doubles at powers of two, so that a job-wide list of 100,000 ranks is built in linear time. */
+    /* Room doubles at powers of two, so that a job-wide list of 100,000 ranks is built in linear
+     * time. */
     if ((*count & (*count - 1)) == 0)
         *list = xrealloc(*list, *count > 0 ? *count * 2 : 1, sizeof **list);
     memmove(*list + at + 1, *list + at, (*count - at) * sizeof **list);
@@ -151,17 +154,19 @@ void verdict_add_victim(struct verdict *verdict, int32_t rank)
 void verdict_add_evidence(struct verdict *verdict, const char *name, double value)
 {
     if (verdict->evidence_count < VERDICT_EVIDENCE_MAX)
-        verdict->evidence[verdict->evidence_count++] = (struct evidence){.name = name, .value = value};
+        verdict->evidence[verdict->evidence_count++] = (struct evidence){.name = name,
+                                                                         .value = value};
 }
 
 void verdict_add_evidence_text(struct verdict *verdict, const char *name, const char *text)
 {
     if (verdict->evidence_count < VERDICT_EVIDENCE_MAX)
-        verdict->evidence[verdict->evidence_count++] =
-            (struct evidence){.name = name, .text = xstrdup(text)};
+        verdict->evidence[verdict->evidence_count++] = (struct evidence){.name = name,
+                                                                         .text = xstrdup(text)};
 }
 
-static void write_ints(struct json_writer *writer, const char *key, const int32_t *values, size_t count)
+static void write_ints(struct json_writer *writer, const char *key, const int32_t *values,
+                       size_t count)
 {
     json_add_key(writer, key);
     json_open_array(writer);

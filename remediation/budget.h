@@ -22,15 +22,16 @@ struct budget_view {
 bool budget_allows(const struct budget_view *view, const struct incident *incident,
                    enum budget_unit unit, char *reason, size_t bytes);
 
-/* What is spent of a budget of the whole cluster now, and of how much. The world tells the population. */
+/* What is spent of a budget of the whole cluster now, and of how much. The world tells the
+ * population. */
 struct budget_use {
-    const char *policy, *name;   /* borrowed from the policies */
+    const char *policy, *name; /* borrowed from the policies */
     enum budget_unit unit;
     int64_t used, limit, window_ns;
 };
 struct budget_use budget_use(const struct budget_view *view, const struct policy *policy,
                              const struct policy_budget *budget);
-const char *budget_unit_name(enum budget_unit unit);   /* trays, racks, restarts */
+const char *budget_unit_name(enum budget_unit unit); /* trays, racks, restarts */
 
 /* The limit of one budget for a population (0: unknown). At least 1. */
 int64_t budget_limit(const struct policy_budget *budget, size_t population);

@@ -1,4 +1,5 @@
-/* What the daemon asks beside incidents: a mode that changes while some are open, and what is left of the budgets. */
+/* What the daemon asks beside incidents: a mode that changes while some are open, and what is left
+ * of the budgets. */
 #include "remediation/core_state.h"
 
 struct policy_set *remediation_give_policies(struct remediation *core)
@@ -19,10 +20,11 @@ void remediation_set_mode(struct remediation *core, enum mode mode, int64_t now_
     remediation_tick(core, now_ns);
 }
 
-size_t remediation_budgets(const struct remediation *core, int64_t now_ns, struct budget_use *ret_uses,
-                           size_t most)
+size_t remediation_budgets(const struct remediation *core, int64_t now_ns,
+                           struct budget_use *ret_uses, size_t most)
 {
-    struct budget_view view = {core->policies, core->incidents, core->incident_count, &core->world, 0, now_ns};
+    struct budget_view view = {
+        core->policies, core->incidents, core->incident_count, &core->world, 0, now_ns};
     size_t count = 0;
     for (size_t p = 0; core->policies != NULL && p < core->policies->count; p++) {
         const struct policy *policy = core->policies->items[p];

@@ -39,7 +39,8 @@ DEFINE_AUTO(struct remediation, remediation_free)
 void remediation_set_policy(struct remediation *core, struct policy_set *take_policies,
                             int64_t now_ns);
 
-/* Gives the set back, for a core that takes this one's place; NULL when there is none. This one has none after it. */
+/* Gives the set back, for a core that takes this one's place; NULL when there is none. This one has
+ * none after it. */
 struct policy_set *remediation_give_policies(struct remediation *core);
 
 /* The daemon's own mode changed. A stricter one also binds incidents that are open; a freer one
@@ -151,9 +152,9 @@ struct remediation_status {
 };
 struct remediation_status remediation_status(const struct remediation *core);
 
-/* Budgets of the whole cluster (those of racks and jobs depend on who asks): how much is spent. Fills at most
- * `most`, returns how many. Names are borrowed until the next input. */
-size_t remediation_budgets(const struct remediation *core, int64_t now_ns, struct budget_use *ret_uses,
-                           size_t most);
+/* Budgets of the whole cluster (those of racks and jobs depend on who asks): how much is spent.
+ * Fills at most `most`, returns how many. Names are borrowed until the next input. */
+size_t remediation_budgets(const struct remediation *core, int64_t now_ns,
+                           struct budget_use *ret_uses, size_t most);
 
 #endif

@@ -18,9 +18,10 @@ enum {
     STORM_PERCENT = 40,
 };
 
-#define CLEAR_GRACE_NS      (3 * SECOND_NS)  /* a clear may be followed by a better localisation */
-#define CASCADE_NS          (10 * SECOND_NS) /* within it, what stops is a victim of the first */
-/* The minute in which a storm blows, and what its first accusations may wait for the job's next steps to deny them. */
+#define CLEAR_GRACE_NS (3 * SECOND_NS)  /* a clear may be followed by a better localisation */
+#define CASCADE_NS     (10 * SECOND_NS) /* within it, what stops is a victim of the first */
+/* The minute in which a storm blows, and what its first accusations may wait for the job's next
+ * steps to deny them. */
 #define STORM_WINDOW_NS     (75 * SECOND_NS)
 #define MEMORY_NS           (7 * DAY_NS)    /* ended incidents, repeat offenders */
 #define LOOK_AGAIN_NS       (SECOND_NS / 4) /* between two looks that only progress asks for */

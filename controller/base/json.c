@@ -59,7 +59,8 @@ static bool is_depth_bounded(struct view bytes)
     return true;
 }
 
-/* Length of the UTF-8 sequence at bytes, 0 when it is not valid (overlong, surrogate, cut short). */
+/* Length of the UTF-8 sequence at bytes, 0 when it is not valid (overlong, surrogate, cut short).
+ */
 static size_t utf8_length(const unsigned char *bytes, size_t left)
 {
     unsigned char c = bytes[0];
@@ -94,7 +95,8 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A key that stands twice among this object's own, or NULL. Sorted, since a sender chooses how many there are. */
+/* A key that stands twice among this object's own, or NULL. Sorted, since a sender chooses how many
+ * there are. */
 static const char *duplicate_own_key(const cJSON *object)
 {
     size_t count = 0;
@@ -123,7 +125,8 @@ static const char *duplicate_key(const cJSON *node)
 enum status json_parse(struct view bytes, struct json **ret_root, struct error *reterr)
 {
     if (!is_depth_bounded(bytes))
-        return error_set(reterr, ERR_INVALID, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
+        return error_set(reterr, ERR_INVALID, "JSON is nested deeper than %d levels",
+                         JSON_DEPTH_MAX);
     if (bytes.length > 0 && memchr(bytes.bytes, '\0', bytes.length) != NULL)
         return error_set(reterr, ERR_INVALID, "JSON holds a NUL byte");
     int line, column;
@@ -133,7 +136,8 @@ enum status json_parse(struct view bytes, struct json **ret_root, struct error *
         return error_set(reterr, ERR_INVALID, "not UTF-8 at line %d column %d", line, column);
     }
     const char *end = NULL;
-    cJSON *root = bytes.length > 0 ? cJSON_ParseWithLengthOpts(bytes.bytes, bytes.length, &end, 0) : NULL;
+    cJSON *root = bytes.length > 0 ? cJSON_ParseWithLengthOpts(bytes.bytes, bytes.length, &end, 0)
+                                   : NULL;
     size_t offset = end != NULL ? (size_t)(end - bytes.bytes) : 0;
     if (root != NULL)
         while (offset < bytes.length && strchr(" \t\r\n", bytes.bytes[offset]) != NULL)
@@ -143,12 +147,13 @@ enum status json_parse(struct view bytes, struct json **ret_root, struct error *
         return error_set(reterr, ERR_INVALID, "not valid JSON at line %d column %d", line, column);
     if (offset < bytes.length) {
         cJSON_Delete(root);
-        return error_set(reterr, ERR_INVALID, "text after the JSON document at line %d column %d", line,
-                         column);
+        return error_set(reterr, ERR_INVALID, "text after the JSON document at line %d column %d",
+                         line, column);
     }
     const char *twice = duplicate_key(root);
     if (twice != NULL) {
-        enum status status = error_set(reterr, ERR_INVALID, "key '%s' stands twice in one object", twice);
+        enum status status = error_set(reterr, ERR_INVALID, "key '%s' stands twice in one object",
+                                       twice);
         cJSON_Delete(root);
         return status;
     }
@@ -335,7 +340,8 @@ void json_close(struct json_writer *writer)
 
 static void add_escape(struct text *out, unsigned char c)
 {
-    static const char SHORT[] = {['"'] = '"', ['\\'] = '\\', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    static const char SHORT[] = {
+        ['"'] = '"', ['\\'] = '\\', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
     if (c < sizeof SHORT && SHORT[c] != '\0')
         text_addf(out, "\\%c", SHORT[c]);
     else

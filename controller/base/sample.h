@@ -1,6 +1,6 @@
-/* One line of telemetry, typed: what formats.md section 1 calls hello, step, beat, mark, gpu, event.
- * Made by ingest, consumed by series and detectors. Strings are lent: they live as long as the buffer
- * that was parsed, so whoever keeps one copies it.
+/* One line of telemetry, typed: what formats.md section 1 calls hello, step, beat, mark, gpu,
+ * event. Made by ingest, consumed by series and detectors. Strings are lent: they live as long as
+ * the buffer that was parsed, so whoever keeps one copies it.
  */
 #ifndef BROOM_BASE_SAMPLE_H
 #define BROOM_BASE_SAMPLE_H
@@ -62,17 +62,17 @@ enum { RANK_NONE = -1 };
 
 struct sample {
     enum measurement measurement;
-    int64_t time_ns;          /* since the epoch; 0 when the line had none */
-    int64_t rank;             /* RANK_NONE when the line has no rank tag */
-    uint64_t present;         /* bit FIELD_x set: values[FIELD_x] was sent (it may be NaN) */
+    int64_t time_ns;            /* since the epoch; 0 when the line had none */
+    int64_t rank;               /* RANK_NONE when the line has no rank tag */
+    uint64_t present;           /* bit FIELD_x set: values[FIELD_x] was sent (it may be NaN) */
     double values[FIELD_COUNT]; /* only entries whose bit is set are defined */
-    struct view job;          /* empty when not sent; so are all below */
+    struct view job;            /* empty when not sent; so are all below */
     struct view host;
     struct view rack;
-    struct view gpu;          /* tag `gpu` of gpu and event lines */
-    struct view rail;         /* tag `rail` of event lines */
-    struct view kind;         /* event and mark */
-    struct view phase;        /* beat */
+    struct view gpu;   /* tag `gpu` of gpu and event lines */
+    struct view rail;  /* tag `rail` of event lines */
+    struct view kind;  /* event and mark */
+    struct view phase; /* beat */
     struct view uuid;
     struct view pci;
     struct view message;
@@ -84,6 +84,6 @@ static inline bool sample_has(const struct sample *sample, enum field field)
 }
 
 const char *measurement_name(enum measurement measurement);
-const char *field_name(enum field field);  /* as on the wire: "step_ms" */
+const char *field_name(enum field field); /* as on the wire: "step_ms" */
 
 #endif

@@ -7,9 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(fmt_index, args_index) \
-    __attribute__((format(printf, fmt_index, args_index)))
+#define MUST_CHECK                         __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt_index, args_index) __attribute__((format(printf, fmt_index, args_index)))
 
 enum status {
     OK = 0,
@@ -27,7 +26,14 @@ enum status {
     STATUS_COUNT
 };
 
-enum retry_class { RETRY_NONE = 0, RETRY_AGAIN, RETRY_CONFLICT, RETRY_REFUSED, RETRY_INVALID, RETRY_BUG };
+enum retry_class {
+    RETRY_NONE = 0,
+    RETRY_AGAIN,
+    RETRY_CONFLICT,
+    RETRY_REFUSED,
+    RETRY_INVALID,
+    RETRY_BUG
+};
 
 enum { ERROR_MESSAGE_BYTES = 512 };
 
@@ -38,9 +44,9 @@ struct error {
     char message[ERROR_MESSAGE_BYTES];
 };
 
-const char *status_name(enum status status);            /* stable identifier, such as "not_found" */
+const char *status_name(enum status status); /* stable identifier, such as "not_found" */
 enum retry_class status_retry_class(enum status status);
-int status_exit_code(enum status status);               /* exit code of `broom`, formats.md section 6 */
+int status_exit_code(enum status status); /* exit code of `broom`, formats.md section 6 */
 
 /* Fills *reterr (NULL is allowed) and returns status, so that `return error_set(...)` reads well.
  * Messages: lower case, no full stop, values in single quotes. Too long a message is cut. */
@@ -54,11 +60,11 @@ enum status error_prefix(struct error *reterr, const char *format, ...) PRINTF_L
 void ignore_status(enum status status);
 
 /* The only macro that hides a return: it passes a failure up. */
-#define TRY(expression)                     \
-    do {                                    \
-        enum status try_status_ = (expression); \
-        if (try_status_ != OK)              \
-            return try_status_;             \
+#define TRY(expression)                                                                            \
+    do {                                                                                           \
+        enum status try_status_ = (expression);                                                    \
+        if (try_status_ != OK)                                                                     \
+            return try_status_;                                                                    \
     } while (0)
 
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))

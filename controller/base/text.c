@@ -157,8 +157,12 @@ struct duration_unit {
 
 /* Longest first, so that formatting takes the largest unit that divides. */
 static const struct duration_unit DURATION_UNITS[] = {
-    {"d", 86400LL * 1000000000LL}, {"h", 3600LL * 1000000000LL}, {"m", 60LL * 1000000000LL},
-    {"s", 1000000000LL},           {"ms", 1000000LL},            {"us", 1000LL},
+    {"d", 86400LL * 1000000000LL},
+    {"h", 3600LL * 1000000000LL},
+    {"m", 60LL * 1000000000LL},
+    {"s", 1000000000LL},
+    {"ms", 1000000LL},
+    {"us", 1000LL},
     {"ns", 1LL},
 };
 
@@ -192,7 +196,8 @@ bool text_parse_duration(struct view text, int64_t *ret_ns)
             return false;
         i += digits;
         size_t letters = span_of(text, i, false);
-        const struct duration_unit *unit = duration_unit_find((struct view){text.bytes + i, letters});
+        const struct duration_unit *unit = duration_unit_find(
+            (struct view){text.bytes + i, letters});
         if (unit == NULL)
             return false;
         i += letters;
@@ -239,8 +244,9 @@ static void civil_from_days(int64_t days, int64_t *ret_year, int *ret_month, int
     int64_t z = days + 719468;
     int64_t era = (z >= 0 ? z : z - 146096) / 146097;
     int64_t day_of_era = z - era * 146097;
-    int64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 -
+                           day_of_era / 146096) /
+                          365;
     int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     int64_t month_index = (5 * day_of_year + 2) / 153;
     *ret_day = (int)(day_of_year - (153 * month_index + 2) / 5 + 1);
@@ -305,15 +311,16 @@ bool text_parse_time(struct view text, int64_t *ret_time_ns)
         !parse_digits(text, 8, 2, &day) || !parse_digits(text, 11, 2, &hour) ||
         !parse_digits(text, 14, 2, &minute) || !parse_digits(text, 17, 2, &second))
         return false;
-    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
-        second > 60)
+    if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
+        minute > 59 || second > 60)
         return false;
     int64_t fraction = 0;
     if (text.length > 20 &&
         (text.bytes[19] != '.' ||
          !parse_fraction_ns((struct view){text.bytes + 20, text.length - 21}, &fraction)))
         return false;
-    int64_t seconds = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second;
+    int64_t seconds = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 +
+                      second;
     *ret_time_ns = seconds * NS_PER_S + fraction;
     return true;
 }

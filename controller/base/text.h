@@ -16,12 +16,12 @@ struct view {
     size_t length;
 };
 
-struct view view_of(const char *text);                       /* NULL gives the empty view */
+struct view view_of(const char *text); /* NULL gives the empty view */
 bool view_equals(struct view a, const char *text);
 bool view_equals_view(struct view a, struct view b);
 
-/* A growing buffer, always NUL-terminated once something was added. Zero-initialise; text_done frees
- * the contents. */
+/* A growing buffer, always NUL-terminated once something was added. Zero-initialise; text_done
+ * frees the contents. */
 struct text {
     char *bytes;
     size_t length;
@@ -29,8 +29,8 @@ struct text {
 };
 
 void text_done(struct text *text);
-void text_clear(struct text *text);                          /* empties it, keeps the memory */
-char *text_take(struct text *text);                          /* the caller owns the result, never NULL */
+void text_clear(struct text *text); /* empties it, keeps the memory */
+char *text_take(struct text *text); /* the caller owns the result, never NULL */
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const void *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -47,7 +47,7 @@ bool text_copy(char *buffer, size_t bytes, const char *text);
 
 /* Whole-string number parsers: false when anything but one number in range is there. */
 bool text_parse_int(struct view text, int64_t *ret_value);
-bool text_parse_number(struct view text, double *ret_value);  /* finite only */
+bool text_parse_number(struct view text, double *ret_value); /* finite only */
 
 /* "10m", "1h30m", "250ms", "20s", "2d" -> nanoseconds; false when it is not a duration >= 0. */
 bool text_parse_duration(struct view text, int64_t *ret_ns);

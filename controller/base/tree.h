@@ -12,16 +12,16 @@ enum tree_kind { TREE_SCALAR = 0, TREE_SEQUENCE, TREE_MAPPING };
 
 struct tree_node {
     enum tree_kind kind;
-    int line;                  /* from 1 */
-    int column;                /* from 1 */
-    const char *key;           /* inside a mapping: this member's key, else NULL */
+    int line;        /* from 1 */
+    int column;      /* from 1 */
+    const char *key; /* inside a mapping: this member's key, else NULL */
     int key_line;
     int key_column;
-    const char *scalar;        /* TREE_SCALAR: its text, never NULL */
-    bool quoted;               /* scalar stood in quotes: it is a string whatever it looks like */
-    struct tree_node *first;   /* children of a sequence or mapping, in file order */
-    struct tree_node *next;    /* sibling */
-    size_t size;               /* number of children */
+    const char *scalar;      /* TREE_SCALAR: its text, never NULL */
+    bool quoted;             /* scalar stood in quotes: it is a string whatever it looks like */
+    struct tree_node *first; /* children of a sequence or mapping, in file order */
+    struct tree_node *next;  /* sibling */
+    size_t size;             /* number of children */
 };
 
 /* NULL `mapping`, a non-mapping and a missing key all give NULL. */
@@ -31,8 +31,8 @@ const struct tree_node *tree_get(const struct tree_node *mapping, const char *ke
 struct finding {
     int line;
     int column;
-    bool is_error;             /* else a warning */
-    const char *rule;          /* stable kebab-case id, static text */
+    bool is_error;    /* else a warning */
+    const char *rule; /* stable kebab-case id, static text */
     char message[256];
 };
 

@@ -67,7 +67,8 @@ void cli_add_encoded(struct text *path, const char *text);
 bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char ret_ref[32]);
 /* Writes text with bytes that would steer a terminal made harmless. */
 void cli_add_clean(struct text *out, const char *text);
-/* What json_print writes, for people: objects on lines of their own, lists of plain values on one. */
+/* What json_print writes, for people: objects on lines of their own, lists of plain values on one.
+ */
 void cli_add_pretty_json(struct text *out, const struct json *json);
 /* Prints a parsed answer, pretty. */
 void cli_print_json(struct cli *cli, const struct json *root);

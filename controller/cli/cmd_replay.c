@@ -1,4 +1,5 @@
-/* Prints what broomd would have made of a recording: verdicts, incidents, decisions, actions, in order. */
+/* Prints what broomd would have made of a recording: verdicts, incidents, decisions, actions, in
+ * order. */
 #include "controller/cli/cmd_replay.h"
 
 #include "controller/cli/cli.h"
@@ -37,7 +38,8 @@ static void print_verdict(const struct json *record)
     text_addf(&what, "verdict %s %s %s, cause %s, slowdown %.3f, since step %lld%s",
               json_get_string(verdict, "kind", "?"), json_get_string(verdict, "scope", "?"),
               json_get_string(verdict, "id", "?"), json_get_string(verdict, "cause", "?"),
-              json_get_number(verdict, "slowdown", 1), (long long)json_get_int(verdict, "since_step", 0),
+              json_get_number(verdict, "slowdown", 1),
+              (long long)json_get_int(verdict, "since_step", 0),
               json_get_bool(verdict, "evict", false) ? ", advice: replace" : "");
     print_line(record, "-", what.bytes);
 }
@@ -54,7 +56,8 @@ static void on_record(void *context, const char *text)
     else if (strcmp(type, "verdict") == 0)
         print_verdict(record);
     else if (strcmp(type, "timeline") == 0)
-        print_line(record, json_get_string(record, "incident", "?"), json_get_string(record, "text", ""));
+        print_line(record, json_get_string(record, "incident", "?"),
+                   json_get_string(record, "text", ""));
 }
 
 static void on_bad_line(void *context, int64_t line, const char *cause)
@@ -76,19 +79,25 @@ int cmd_replay(int argc, char **argv)
     const char *job_path = NULL, *policy_path = NULL, *mode_word = "observe";
     bool as_json = false;
     const struct option_row rows[] = {
-        {"job", 0, OPTION_TEXT, "FILE", "the job document; without it jobs come from hello lines", &job_path, NULL},
-        {"policy", 0, OPTION_TEXT, "PATH", "a policy file, or a folder of them", &policy_path, NULL},
-        {"mode", 0, OPTION_CHOICE, "MODE", "observe, approve or enforce; the cluster is pretended in all", &mode_word, modes},
+        {"job", 0, OPTION_TEXT, "FILE", "the job document; without it jobs come from hello lines",
+         &job_path, NULL},
+        {"policy", 0, OPTION_TEXT, "PATH", "a policy file, or a folder of them", &policy_path,
+         NULL},
+        {"mode", 0, OPTION_CHOICE, "MODE",
+         "observe, approve or enforce; the cluster is pretended in all", &mode_word, modes},
         {"json", 0, OPTION_FLAG, NULL, "the records themselves, one a line", &as_json, NULL},
     };
     const struct usage usage = {
         .command = "replay",
         .arguments = "RECORDING",
         .summary = "Run the whole pipeline on a recording, in the recording's own time.",
-        .details = "Detects, opens incidents, applies a policy and plans, exactly as broomd would have, and prints\n"
-                   "what happened as a timeline. Nothing outside this process is touched: actions are only said.",
+        .details = "Detects, opens incidents, applies a policy and plans, exactly as broomd would "
+                   "have, and prints\n"
+                   "what happened as a timeline. Nothing outside this process is touched: actions "
+                   "are only said.",
         .examples = "  broom replay --job job.json --policy nvl72.yaml stream.lp.zst\n"
-                    "  broom replay --json /var/lib/broomwagon/recorder/rec-*.lp.zst | jq -c 'select(.type==\"decision\")'\n",
+                    "  broom replay --json /var/lib/broomwagon/recorder/rec-*.lp.zst | jq -c "
+                    "'select(.type==\"decision\")'\n",
         .least = 1,
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)}};
@@ -124,7 +133,8 @@ int cmd_replay(int argc, char **argv)
     enum status status = replay_run(&params, &result, &error);
     if (status != OK)
         return fail(&error);
-    fprintf(stderr, "%lld lines, %lld taken, %lld refused, %lld bad; %lld verdicts, %lld incidents\n",
+    fprintf(stderr,
+            "%lld lines, %lld taken, %lld refused, %lld bad; %lld verdicts, %lld incidents\n",
             (long long)result.written.lines, (long long)result.written.accepted,
             (long long)result.written.refused, (long long)result.written.bad_lines,
             (long long)result.verdicts, (long long)result.incidents);

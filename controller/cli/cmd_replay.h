@@ -2,6 +2,6 @@
 #ifndef BROOM_CLI_CMD_REPLAY_H
 #define BROOM_CLI_CMD_REPLAY_H
 
-int cmd_replay(int argc, char **argv);   /* returns the exit code */
+int cmd_replay(int argc, char **argv); /* returns the exit code */
 
 #endif

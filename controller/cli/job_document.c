@@ -11,6 +11,7 @@ enum status job_document_load(const char *path, struct job **ret_job, struct err
     AUTO_TEXT document = {0};
     struct error error = {0};
     TRY(file_read(path, DOCUMENT_BYTES_MAX, &document, reterr));
-    enum status status = job_file_parse((struct view){document.bytes, document.length}, ret_job, &error);
+    enum status status = job_file_parse((struct view){document.bytes, document.length}, ret_job,
+                                        &error);
     return status == OK ? OK : error_set(reterr, status, "%s: %s", path, error.message);
 }

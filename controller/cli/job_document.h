@@ -6,6 +6,7 @@
 #include "detectors/job.h"
 
 /* path: at most 64 MiB, "-" is stdin. Errors name the file. The caller frees the job. */
-MUST_CHECK enum status job_document_load(const char *path, struct job **ret_job, struct error *reterr);
+MUST_CHECK enum status job_document_load(const char *path, struct job **ret_job,
+                                         struct error *reterr);
 
 #endif

@@ -312,8 +312,9 @@ static const struct option *option_find(const char *name)
 /* A whole option, or a section where only that was mistyped. */
 static const char *option_nearest(const char *name)
 {
-    static const char *const sections[] = {"listen", "tls", "auth", "limits", "recorder", "spool", "detection",
-                                           "actuator", "log", "retention"};
+    static const char *const sections[] = {"listen",   "tls",      "auth",      "limits",
+                                           "recorder", "spool",    "detection", "actuator",
+                                           "log",      "retention"};
     const char *names[ARRAY_LEN(OPTIONS) + ARRAY_LEN(sections)];
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
         names[i] = OPTIONS[i].name;

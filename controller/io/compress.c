@@ -12,7 +12,8 @@ enum { CHUNK_BYTES = 65536, BLOCK_BYTES = 1 << 20, GZIP_OR_ZLIB = 32 + 15, GZIP_
 
 /* ---- gzip ---- */
 
-static enum status inflate_all(z_stream *stream, size_t limit_bytes, struct text *out, struct error *reterr)
+static enum status inflate_all(z_stream *stream, size_t limit_bytes, struct text *out,
+                               struct error *reterr)
 {
     size_t start = out->length;
     AUTO_FREE unsigned char *chunk = xmalloc(CHUNK_BYTES);
@@ -22,14 +23,16 @@ static enum status inflate_all(z_stream *stream, size_t limit_bytes, struct text
         int code = inflate(stream, Z_NO_FLUSH);
         size_t got = CHUNK_BYTES - stream->avail_out;
         if (out->length - start + got > limit_bytes)
-            return error_set(reterr, ERR_LIMIT, "the body inflates to more than %zu bytes", limit_bytes);
+            return error_set(reterr, ERR_LIMIT, "the body inflates to more than %zu bytes",
+                             limit_bytes);
         text_add_bytes(out, chunk, got);
         if (code == Z_STREAM_END) {
             if (stream->avail_in == 0)
                 return OK;
             if (inflateReset(stream) != Z_OK) /* gzip allows members one after another */
                 return error_set(reterr, ERR_BUG, "inflate cannot be reset");
-        } else if (code == Z_BUF_ERROR || (code == Z_OK && stream->avail_in == 0 && got < CHUNK_BYTES)) {
+        } else if (code == Z_BUF_ERROR ||
+                   (code == Z_OK && stream->avail_in == 0 && got < CHUNK_BYTES)) {
             return error_set(reterr, ERR_INVALID, "the gzip body is cut short");
         } else if (code != Z_OK) {
             return error_set(reterr, ERR_INVALID, "not a gzip body: %s",
@@ -38,7 +41,8 @@ static enum status inflate_all(z_stream *stream, size_t limit_bytes, struct text
     }
 }
 
-enum status gzip_inflate(struct view packed, size_t limit_bytes, struct text *out, struct error *reterr)
+enum status gzip_inflate(struct view packed, size_t limit_bytes, struct text *out,
+                         struct error *reterr)
 {
     z_stream stream = {0};
     if (packed.length == 0 || packed.length > UINT32_MAX)
@@ -113,7 +117,8 @@ void zstd_writer_free(struct zstd_writer *writer)
     xfree(writer);
 }
 
-static void zstd_step(struct zstd_writer *writer, struct view plain, ZSTD_EndDirective end, struct text *out)
+static void zstd_step(struct zstd_writer *writer, struct view plain, ZSTD_EndDirective end,
+                      struct text *out)
 {
     ZSTD_inBuffer input = {plain.bytes, plain.length, 0};
     size_t left;
@@ -152,7 +157,8 @@ enum status zstd_pack(struct view plain, int level, struct text *out, struct err
     return OK;
 }
 
-enum status zstd_unpack(struct view packed, size_t limit_bytes, struct text *out, struct error *reterr)
+enum status zstd_unpack(struct view packed, size_t limit_bytes, struct text *out,
+                        struct error *reterr)
 {
     unsigned long long size = ZSTD_getFrameContentSize(packed.bytes, packed.length);
     if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN)
@@ -177,12 +183,12 @@ struct line_reader {
     z_stream gzip;
     bool gzip_in_member;
     ZSTD_DCtx *zstd;
-    size_t zstd_hint;             /* 0: between frames */
-    unsigned char *input;         /* raw bytes of the file */
+    size_t zstd_hint;     /* 0: between frames */
+    unsigned char *input; /* raw bytes of the file */
     size_t input_at, input_end;
-    bool at_end;                  /* of the file */
-    bool cut_short;               /* the wrapping ended in the middle */
-    struct text plain;            /* whole lines handed out, then the rest */
+    bool at_end;       /* of the file */
+    bool cut_short;    /* the wrapping ended in the middle */
+    struct text plain; /* whole lines handed out, then the rest */
     size_t handed_out;
 };
 
@@ -205,20 +211,22 @@ static enum status fill_input(struct line_reader *reader, struct error *reterr)
 static void detect_wrapping(struct line_reader *reader)
 {
     static const unsigned char gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
-    if (reader->input_end >= sizeof gzip_magic && memcmp(reader->input, gzip_magic, sizeof gzip_magic) == 0)
+    if (reader->input_end >= sizeof gzip_magic &&
+        memcmp(reader->input, gzip_magic, sizeof gzip_magic) == 0)
         reader->wrapping = WRAPPING_GZIP;
     else if (reader->input_end >= sizeof zstd_magic &&
              memcmp(reader->input, zstd_magic, sizeof zstd_magic) == 0)
         reader->wrapping = WRAPPING_ZSTD;
 }
 
-enum status line_reader_open(const char *path, struct line_reader **ret_reader, struct error *reterr)
+enum status line_reader_open(const char *path, struct line_reader **ret_reader,
+                             struct error *reterr)
 {
     AUTO(line_reader_free) struct line_reader *reader = xcalloc(1, sizeof *reader);
     reader->fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (reader->fd < 0)
-        return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s", path,
-                         strerror(errno));
+        return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s",
+                         path, strerror(errno));
     reader->input = xmalloc(CHUNK_BYTES);
     TRY(fill_input(reader, reterr));
     detect_wrapping(reader);
@@ -287,14 +295,16 @@ static enum status unwrap_more(struct line_reader *reader, struct error *reterr)
         return OK;
     }
     if (reader->wrapping == WRAPPING_PLAIN) {
-        text_add_bytes(&reader->plain, reader->input + reader->input_at, reader->input_end - reader->input_at);
+        text_add_bytes(&reader->plain, reader->input + reader->input_at,
+                       reader->input_end - reader->input_at);
         reader->input_at = reader->input_end;
         return OK;
     }
     AUTO_FREE unsigned char *chunk = xmalloc(CHUNK_BYTES);
     size_t got = 0;
-    enum status status = reader->wrapping == WRAPPING_GZIP ? unwrap_gzip(reader, chunk, &got, reterr)
-                                                           : unwrap_zstd(reader, chunk, &got, reterr);
+    enum status status = reader->wrapping == WRAPPING_GZIP
+                             ? unwrap_gzip(reader, chunk, &got, reterr)
+                             : unwrap_zstd(reader, chunk, &got, reterr);
     text_add_bytes(&reader->plain, chunk, got);
     return status;
 }
@@ -308,7 +318,8 @@ static void drop_handed_out(struct line_reader *reader)
     reader->handed_out = 0;
 }
 
-enum status line_reader_next(struct line_reader *reader, struct view *ret_block, struct error *reterr)
+enum status line_reader_next(struct line_reader *reader, struct view *ret_block,
+                             struct error *reterr)
 {
     drop_handed_out(reader);
     struct text *plain = &reader->plain;
@@ -317,8 +328,8 @@ enum status line_reader_next(struct line_reader *reader, struct view *ret_block,
     while (status == OK && !reader->at_end && !(has_line && plain->length >= BLOCK_BYTES / 4)) {
         size_t before = plain->length;
         status = unwrap_more(reader, reterr);
-        has_line = has_line || (plain->length > before &&
-                                memchr(plain->bytes + before, '\n', plain->length - before) != NULL);
+        has_line = has_line || (plain->length > before && memchr(plain->bytes + before, '\n',
+                                                                 plain->length - before) != NULL);
         if (!has_line && plain->length > BLOCK_BYTES)
             return error_set(reterr, ERR_LIMIT, "a line is longer than 1 MiB");
     }
@@ -338,7 +349,8 @@ enum status line_reader_next(struct line_reader *reader, struct view *ret_block,
     if (status != OK)
         return status;
     if (reader->cut_short)
-        return error_set(reterr, ERR_INVALID, "the file is cut short: what was whole has been read");
+        return error_set(reterr, ERR_INVALID,
+                         "the file is cut short: what was whole has been read");
     *ret_block = (struct view){0};
     return OK;
 }

@@ -6,7 +6,8 @@
 static const char MAGIC[4] = {'B', 'R', 'W', '1'};
 enum { HEADER_BYTES = 12, POINT_BYTES = 8 + 8 + 4 + 4 };
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "columns are written as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "columns are written as they lie in memory");
 
 void raw_window_encode(const struct raw_window *window, struct text *out)
 {
@@ -28,15 +29,17 @@ static void *take_column(const char **at, size_t count, size_t cell_bytes)
     return column;
 }
 
-enum status raw_window_decode(struct view bytes, struct raw_window *ret_window, struct error *reterr)
+enum status raw_window_decode(struct view bytes, struct raw_window *ret_window,
+                              struct error *reterr)
 {
     uint64_t count;
     if (bytes.length < HEADER_BYTES || memcmp(bytes.bytes, MAGIC, sizeof MAGIC) != 0)
         return error_set(reterr, ERR_INVALID, "not a raw window");
     memcpy(&count, bytes.bytes + sizeof MAGIC, sizeof count);
-    if (count > RAW_WINDOW_BYTES_MAX / POINT_BYTES || bytes.length != HEADER_BYTES + count * POINT_BYTES)
-        return error_set(reterr, ERR_INVALID, "a raw window of %zu bytes does not hold %llu points", bytes.length,
-                         (unsigned long long)count);
+    if (count > RAW_WINDOW_BYTES_MAX / POINT_BYTES ||
+        bytes.length != HEADER_BYTES + count * POINT_BYTES)
+        return error_set(reterr, ERR_INVALID, "a raw window of %zu bytes does not hold %llu points",
+                         bytes.length, (unsigned long long)count);
     const char *at = bytes.bytes + HEADER_BYTES;
     struct raw_window window = {.count = (size_t)count};
     window.time_ns = take_column(&at, window.count, sizeof *window.time_ns);
@@ -83,7 +86,8 @@ static bool decode_quad(const char *quad, bool is_last, struct text *out)
             return false;
         group = group << 6 | (uint32_t)digit;
     }
-    unsigned char bytes[3] = {(unsigned char)(group >> 16), (unsigned char)(group >> 8), (unsigned char)group};
+    unsigned char bytes[3] = {(unsigned char)(group >> 16), (unsigned char)(group >> 8),
+                              (unsigned char)group};
     text_add_bytes(out, bytes, (size_t)(3 - pad));
     return true;
 }

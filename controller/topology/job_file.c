@@ -264,7 +264,8 @@ static enum status read_workload(struct job *job, const struct json *workload, s
     if (json_get_string(workload, "kind", NULL) == NULL)
         return error_set(reterr, ERR_INVALID, "workload.kind: is missing");
     if (is_deeper_than(workload, WORKLOAD_DEPTH_MAX))
-        return error_set(reterr, ERR_INVALID, "workload: is nested deeper than %d levels", WORKLOAD_DEPTH_MAX);
+        return error_set(reterr, ERR_INVALID, "workload: is nested deeper than %d levels",
+                         WORKLOAD_DEPTH_MAX);
     json_print(workload, &text);
     if (text.length > WORKLOAD_BYTES_MAX)
         return error_set(reterr, ERR_INVALID, "workload: is over %d bytes", WORKLOAD_BYTES_MAX);

@@ -5,9 +5,10 @@
 #include "controller/base/json.h"
 #include "detectors/job.h"
 
-/* Parses and checks a job document. Errors name the JSON place ("ranks[17].node: 'gb-1' is in no rack").
- * The caller frees the job. */
-MUST_CHECK enum status job_file_parse(struct view bytes, struct job **ret_job, struct error *reterr);
+/* Parses and checks a job document. Errors name the JSON place ("ranks[17].node: 'gb-1' is in no
+ * rack"). The caller frees the job. */
+MUST_CHECK enum status job_file_parse(struct view bytes, struct job **ret_job,
+                                      struct error *reterr);
 void job_file_write(const struct job *job, struct json_writer *writer);
 
 #endif

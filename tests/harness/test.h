@@ -18,17 +18,19 @@ struct test_case {
 };
 
 #define TEST(name) static void name(void)
-#define T(function) {#function, function}
-#define TESTS(...)                                                     \
-    const struct test_case test_cases[] = {__VA_ARGS__, {NULL, NULL}};
+#define T(function)                                                                                \
+    {                                                                                              \
+#function, function                                                                        \
+    }
+#define TESTS(...) const struct test_case test_cases[] = {__VA_ARGS__, {NULL, NULL}};
 
 extern const struct test_case test_cases[];
 
-uint64_t test_seed(void);                       /* TEST_SEED, or 1 */
-int test_rounds(int usual);                     /* TEST_ROUNDS, or usual */
-uint64_t test_random(uint64_t *state);          /* splitmix64 */
-double test_random_unit(uint64_t *state);       /* [0, 1) */
-double test_random_normal(uint64_t *state);     /* mean 0, deviation 1 */
+uint64_t test_seed(void);                   /* TEST_SEED, or 1 */
+int test_rounds(int usual);                 /* TEST_ROUNDS, or usual */
+uint64_t test_random(uint64_t *state);      /* splitmix64 */
+double test_random_unit(uint64_t *state);   /* [0, 1) */
+double test_random_normal(uint64_t *state); /* mean 0, deviation 1 */
 /* Ends the program as skipped (exit 77), naming what the machine lacks. */
 _Noreturn void test_skip_all(const char *reason);
 /* Whole file as text the caller frees with xfree, or NULL. */

@@ -67,10 +67,10 @@ static void on_outcome(void *context, const char *operation_id, const struct act
 static void open_bench(struct bench *bench, bool with_actuator)
 {
     *bench = (struct bench){.captures = captures_new()};
-    bench->actuator = (struct actuator){.name = "fake", .start = start, .poll = poll, .self = bench};
-    struct pipeline_ports ports = {.self = bench,
-                                   .notify = notify,
-                                   .actuator = with_actuator ? &bench->actuator : NULL};
+    bench->actuator = (struct actuator){
+        .name = "fake", .start = start, .poll = poll, .self = bench};
+    struct pipeline_ports ports = {
+        .self = bench, .notify = notify, .actuator = with_actuator ? &bench->actuator : NULL};
     bench->actions = actions_new(&ports, bench->captures, on_outcome, bench);
 }
 
@@ -80,7 +80,8 @@ static void close_bench(struct bench *bench)
     captures_free(bench->captures);
 }
 
-static void run(struct bench *bench, enum effect_kind kind, enum verb verb, const char *operation_id, bool may_start)
+static void run(struct bench *bench, enum effect_kind kind, enum verb verb,
+                const char *operation_id, bool may_start)
 {
     struct effect effect = {.kind = kind,
                             .action = {.verb = verb,
@@ -93,8 +94,9 @@ static void run(struct bench *bench, enum effect_kind kind, enum verb verb, cons
 
 static void answer(struct bench *bench, int call, enum outcome outcome)
 {
-    bench->calls[call].done(bench->calls[call].context,
-                            &(struct action_result){.outcome = outcome, .poll = POLL_DONE, .reason = "so"});
+    bench->calls[call].done(
+        bench->calls[call].context,
+        &(struct action_result){.outcome = outcome, .poll = POLL_DONE, .reason = "so"});
 }
 
 TEST(a_start_goes_to_the_actuator_and_its_answer_comes_back_once)
@@ -202,6 +204,7 @@ TEST(actions_may_end_while_calls_are_under_way)
 TESTS(T(a_start_goes_to_the_actuator_and_its_answer_comes_back_once),
       T(an_intent_that_was_taken_back_is_cancelled_without_a_start),
       T(a_poll_reads_the_cluster_also_when_nothing_may_start),
-      T(without_an_actuator_every_action_on_the_cluster_is_refused), T(a_notice_is_given_here_and_now),
-      T(a_capture_is_planned_and_answered_at_once), T(answers_may_come_in_any_order_and_each_finds_its_action),
+      T(without_an_actuator_every_action_on_the_cluster_is_refused),
+      T(a_notice_is_given_here_and_now), T(a_capture_is_planned_and_answered_at_once),
+      T(answers_may_come_in_any_order_and_each_finds_its_action),
       T(actions_may_end_while_calls_are_under_way))

@@ -66,7 +66,8 @@ static void take_record(void *context, const char *record)
 
 static int64_t emit_due(struct bench *bench, int at_s)
 {
-    return captures_emit_due(bench->captures, bench->jobs, START_NS + at_s * SECOND, take_record, bench);
+    return captures_emit_due(bench->captures, bench->jobs, START_NS + at_s * SECOND, take_record,
+                             bench);
 }
 
 static struct raw_window unpack(const struct json *record)
@@ -76,8 +77,10 @@ static struct raw_window unpack(const struct json *record)
     struct raw_window window = {0};
     CU_ASSERT_STRING_EQUAL(json_get_string(record, "encoding", ""), "zstd-columns");
     CU_ASSERT_FATAL(base64_decode(view_of(json_get_string(record, "data", "")), &packed));
-    CU_ASSERT_EQUAL_FATAL(zstd_unpack((struct view){packed.bytes, packed.length}, 1 << 24, &plain, NULL), OK);
-    CU_ASSERT_EQUAL_FATAL(raw_window_decode((struct view){plain.bytes, plain.length}, &window, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(
+        zstd_unpack((struct view){packed.bytes, packed.length}, 1 << 24, &plain, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(
+        raw_window_decode((struct view){plain.bytes, plain.length}, &window, NULL), OK);
     return window;
 }
 
@@ -86,7 +89,8 @@ TEST(a_window_is_emitted_once_its_end_has_come_and_only_once)
     struct bench bench;
     open_bench(&bench);
     feed(&bench, 0, 60, 0);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND, START_NS + 50 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND,
+                  START_NS + 50 * SECOND);
     CU_ASSERT_EQUAL(emit_due(&bench, 49), 0);
     CU_ASSERT_EQUAL(emit_due(&bench, 50), 1);
     CU_ASSERT_EQUAL(emit_due(&bench, 51), 0);
@@ -98,7 +102,8 @@ TEST(a_window_holds_the_samples_of_its_time_and_no_others)
     struct bench bench;
     open_bench(&bench);
     feed(&bench, 0, 60, 0);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND, START_NS + 19 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND,
+                  START_NS + 19 * SECOND);
     CU_ASSERT_EQUAL_FATAL(emit_due(&bench, 19), 1);
     CU_ASSERT_STRING_EQUAL(json_get_string(bench.records[0], "type", ""), "raw_window");
     CU_ASSERT_STRING_EQUAL(json_get_string(bench.records[0], "incident", ""), "INC-1");
@@ -119,7 +124,8 @@ TEST(a_window_is_in_our_time_though_the_senders_clocks_are_behind)
     struct bench bench;
     open_bench(&bench);
     feed(&bench, 0, 60, 3600 * SECOND);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND, START_NS + 19 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND,
+                  START_NS + 19 * SECOND);
     CU_ASSERT_EQUAL_FATAL(emit_due(&bench, 30), 1);
     struct raw_window window = unpack(bench.records[0]);
     CU_ASSERT_EQUAL(window.count, 10 * RANKS);
@@ -132,9 +138,12 @@ TEST(a_second_plan_of_an_incident_widens_the_first_while_it_waits)
     struct bench bench;
     open_bench(&bench);
     feed(&bench, 0, 60, 0);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 20 * SECOND, START_NS + 30 * SECOND);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND, START_NS + 25 * SECOND);
-    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 28 * SECOND, START_NS + 39 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 20 * SECOND,
+                  START_NS + 30 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 10 * SECOND,
+                  START_NS + 25 * SECOND);
+    captures_plan(bench.captures, "INC-1", "team/a", START_NS + 28 * SECOND,
+                  START_NS + 39 * SECOND);
     CU_ASSERT_EQUAL(emit_due(&bench, 30), 0);
     CU_ASSERT_EQUAL_FATAL(emit_due(&bench, 39), 1);
     struct raw_window window = unpack(bench.records[0]);
@@ -198,5 +207,6 @@ TESTS(T(a_window_is_emitted_once_its_end_has_come_and_only_once),
       T(a_window_holds_the_samples_of_its_time_and_no_others),
       T(a_window_is_in_our_time_though_the_senders_clocks_are_behind),
       T(a_second_plan_of_an_incident_widens_the_first_while_it_waits),
-      T(windows_of_two_incidents_are_emitted_each_at_its_time), T(a_window_of_a_job_that_is_gone_is_dropped),
+      T(windows_of_two_incidents_are_emitted_each_at_its_time),
+      T(a_window_of_a_job_that_is_gone_is_dropped),
       T(rollups_of_closed_minutes_hold_the_mean_of_each_rank))

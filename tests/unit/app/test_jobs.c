@@ -1,4 +1,5 @@
-/* The registry of live jobs: who gets in, whose lines are taken, and what the senders' clocks show. */
+/* The registry of live jobs: who gets in, whose lines are taken, and what the senders' clocks show.
+ */
 #include "controller/jobs.h"
 
 #include "tests/harness/test.h"
@@ -38,8 +39,8 @@ static struct job *make_job(const char *name, const char *uid, int32_t ranks)
     return job;
 }
 
-static enum status put(struct jobs *jobs, const char *name, const char *uid, int32_t ranks, int64_t now_ns,
-                       bool *ret_created)
+static enum status put(struct jobs *jobs, const char *name, const char *uid, int32_t ranks,
+                       int64_t now_ns, bool *ret_created)
 {
     AUTO(job_free) struct job *job = make_job(name, uid, ranks);
     struct error error = {0};
@@ -58,7 +59,8 @@ static struct sample step_line(const char *job, int64_t rank, double step, int64
     return sample;
 }
 
-static struct sample hello_line(const char *job, int64_t rank, double world, const char *host, int64_t time_ns)
+static struct sample hello_line(const char *job, int64_t rank, double world, const char *host,
+                                int64_t time_ns)
 {
     struct sample sample = {.measurement = MEASUREMENT_HELLO,
                             .job = view_of(job),
@@ -70,7 +72,8 @@ static struct sample hello_line(const char *job, int64_t rank, double world, con
     return sample;
 }
 
-static const char *take_step(struct jobs *jobs, int64_t rank, double step, int64_t time_ns, int64_t now_ns)
+static const char *take_step(struct jobs *jobs, int64_t rank, double step, int64_t time_ns,
+                             int64_t now_ns)
 {
     struct sample sample = step_line("team/a", rank, step, time_ns);
     return jobs_take(jobs, &sample, now_ns);
@@ -126,7 +129,8 @@ TEST(a_document_that_finds_no_room_leaves_the_live_job_as_it_is)
     CU_ASSERT_EQUAL(put(jobs, "team/a", "one", 65, START_NS, &created), ERR_LIMIT);
     CU_ASSERT_PTR_EQUAL_FATAL(jobs_first(jobs)->engine, engine);
     CU_ASSERT_EQUAL(jobs_bytes(jobs), bytes);
-    CU_ASSERT_EQUAL(put(jobs, "team/a", "one", 64, START_NS, &created), OK); /* the one place is its own */
+    CU_ASSERT_EQUAL(put(jobs, "team/a", "one", 64, START_NS, &created),
+                    OK); /* the one place is its own */
     CU_ASSERT_EQUAL(put(jobs, "team/b", "one", 8, START_NS, &created), ERR_LIMIT);
 }
 
@@ -134,7 +138,8 @@ TEST(lines_of_an_unknown_job_are_refused_until_a_hello_makes_it)
 {
     AUTO(jobs_free) struct jobs *jobs = open_jobs(256, 4);
     CU_ASSERT_PTR_NOT_NULL(take_step(jobs, 3, 1, START_NS, START_NS));
-    struct sample without_world = {.measurement = MEASUREMENT_HELLO, .job = view_of("team/a"), .rank = 3};
+    struct sample without_world = {
+        .measurement = MEASUREMENT_HELLO, .job = view_of("team/a"), .rank = 3};
     CU_ASSERT_PTR_NOT_NULL(jobs_take(jobs, &without_world, START_NS));
     CU_ASSERT_EQUAL(jobs_count(jobs), 0);
     struct sample hello = hello_line("team/a", 3, 8, "n0", START_NS);
@@ -160,7 +165,8 @@ TEST(sizes_of_a_hello_whose_product_is_beyond_all_numbers_change_nothing)
 {
     AUTO(jobs_free) struct jobs *jobs = open_jobs(256, 4);
     static const enum field sizes[] = {FIELD_TP, FIELD_CP, FIELD_EP, FIELD_DP, FIELD_PP};
-    for (int64_t rank = 0; rank < 2; rank++) { /* the first makes the job, the second only tells its sizes */
+    for (int64_t rank = 0; rank < 2;
+         rank++) { /* the first makes the job, the second only tells its sizes */
         struct sample hello = hello_line("team/a", rank, 8, "n0", START_NS);
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
             hello.values[sizes[i]] = 131072;
@@ -227,7 +233,8 @@ TEST(one_rank_whose_clock_is_an_hour_off_does_not_move_the_senders_time)
     for (int step = 1; step <= 400; step++) {
         int64_t now_ns = START_NS + step * SECOND;
         for (int rank = 0; rank < 8; rank++) /* rank 0 is the first to speak */
-            CU_ASSERT_PTR_NULL(take_step(jobs, rank, step, now_ns + (rank == 0 ? HOUR : 0), now_ns));
+            CU_ASSERT_PTR_NULL(
+                take_step(jobs, rank, step, now_ns + (rank == 0 ? HOUR : 0), now_ns));
         if (jobs_is_time_sure(live))
             CU_ASSERT_TRUE(distance_ns(live, now_ns) < SECOND);
     }
@@ -297,7 +304,8 @@ TEST(a_verdict_that_holds_is_remembered_until_its_clear)
     struct verdict slow = {.kind = VERDICT_SLOW, .scope = SCOPE_RANK, .id = "5"};
     struct verdict hang = {.kind = VERDICT_HANG, .scope = SCOPE_JOB, .id = "team/a"};
     struct verdict info = {.kind = VERDICT_INFO, .scope = SCOPE_TRAY, .id = "n0"};
-    struct verdict clear = {.kind = VERDICT_CLEAR, .of_kind = VERDICT_SLOW, .scope = SCOPE_RANK, .id = "5"};
+    struct verdict clear = {
+        .kind = VERDICT_CLEAR, .of_kind = VERDICT_SLOW, .scope = SCOPE_RANK, .id = "5"};
     jobs_note_verdict(live, &slow);
     jobs_note_verdict(live, &hang);
     jobs_note_verdict(live, &info);
@@ -308,7 +316,8 @@ TEST(a_verdict_that_holds_is_remembered_until_its_clear)
     CU_ASSERT_EQUAL(live->open[0].kind, VERDICT_HANG);
 }
 
-TESTS(T(a_second_live_workload_of_the_same_name_is_refused), T(the_same_document_again_keeps_the_engine),
+TESTS(T(a_second_live_workload_of_the_same_name_is_refused),
+      T(the_same_document_again_keeps_the_engine),
       T(a_document_of_another_shape_makes_the_job_anew_on_the_same_clock),
       T(a_document_that_finds_no_room_leaves_the_live_job_as_it_is),
       T(lines_of_an_unknown_job_are_refused_until_a_hello_makes_it),
@@ -318,7 +327,8 @@ TESTS(T(a_second_live_workload_of_the_same_name_is_refused), T(the_same_document
       T(a_line_from_another_host_than_the_hello_named_is_refused),
       T(a_job_for_which_the_memory_is_not_there_is_answered_with_no_room),
       T(one_rank_whose_clock_is_an_hour_off_does_not_move_the_senders_time),
-      T(a_job_whose_clocks_are_all_off_is_judged_by_its_own), T(timestamps_at_the_ends_of_time_are_survived),
+      T(a_job_whose_clocks_are_all_off_is_judged_by_its_own),
+      T(timestamps_at_the_ends_of_time_are_survived),
       T(jobs_that_sent_nothing_for_long_are_forgotten_and_others_stay),
       T(a_hardware_event_reaches_every_job_on_its_host_and_only_those),
       T(a_verdict_that_holds_is_remembered_until_its_clear))

@@ -25,7 +25,8 @@ struct fake {
     enum status told_status;
 };
 
-static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
+static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done,
+                   void *context)
 {
     struct fake *fake = self;
     CU_ASSERT_FALSE(spoolable);

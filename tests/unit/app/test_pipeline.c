@@ -1,5 +1,6 @@
-/* The order of record, then act, through the whole pipeline: a hardware fault of a small job under the shipped enforce
- * policy, a store that answers as the test says, and an actuator that only counts.
+/* The order of record, then act, through the whole pipeline: a hardware fault of a small job under
+ * the shipped enforce policy, a store that answers as the test says, and an actuator that only
+ * counts.
  */
 #include "controller/config/policy_files.h"
 #include "controller/pipeline.h"
@@ -27,7 +28,7 @@ struct bench {
     enum store_mode mode;
     struct batch_call held[BATCHES_MAX];
     int held_count, held_answered;
-    struct text durable;         /* records that were answered OK, one a line */
+    struct text durable; /* records that were answered OK, one a line */
     int refused_batches, diverged, notified;
     int64_t now_ns;
     int step;
@@ -39,7 +40,7 @@ struct bench {
     action_done_fn *last_done;
     void *last_context;
     bool holds_answers;
-    char cordoned[32];           /* node, "" none */
+    char cordoned[32]; /* node, "" none */
     /* people */
     int told;
     enum status told_status;
@@ -53,7 +54,8 @@ static bool is_durable(const struct bench *bench, const char *type, const char *
     AUTO_TEXT part = {0};
     text_addf(&start, "{\"type\":\"%s\"", type);
     text_addf(&part, "\"operation_id\":\"%s\"", operation_id);
-    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0'; line = strchr(line, '\n') + 1) {
+    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0';
+         line = strchr(line, '\n') + 1) {
         AUTO_FREE char *record = xstrndup(line, strcspn(line, "\n"));
         if (strncmp(record, start.bytes, start.length) == 0 && strstr(record, part.bytes) != NULL)
             return true;
@@ -66,12 +68,14 @@ static int count_durable(const struct bench *bench, const char *type)
     AUTO_TEXT start = {0};
     int count = 0;
     text_addf(&start, "{\"type\":\"%s\"", type);
-    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0'; line = strchr(line, '\n') + 1)
+    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0';
+         line = strchr(line, '\n') + 1)
         count += strncmp(line, start.bytes, start.length) == 0 ? 1 : 0;
     return count;
 }
 
-static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done, void *context)
+static void submit(void *self, struct view records, bool spoolable, pipeline_durable_fn *done,
+                   void *context)
 {
     struct bench *bench = self;
     if (bench->mode == STORE_HOLDS && !spoolable) {
@@ -126,7 +130,8 @@ static void start(void *self, const struct action *action, action_done_fn *done,
         bench->last_context = context;
         return;
     }
-    done(context, &(struct action_result){.outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE, .reason = "done"});
+    done(context, &(struct action_result){
+                      .outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE, .reason = "done"});
 }
 
 static void poll(void *self, const struct action *action, action_done_fn *done, void *context)
@@ -134,7 +139,8 @@ static void poll(void *self, const struct action *action, action_done_fn *done, 
     struct bench *bench = self;
     bench->polled++;
     text_copy(bench->last_operation, sizeof bench->last_operation, action->operation_id);
-    done(context, &(struct action_result){.outcome = OUTCOME_UNKNOWN, .poll = POLL_UNREACHABLE, .reason = "silent"});
+    done(context, &(struct action_result){
+                      .outcome = OUTCOME_UNKNOWN, .poll = POLL_UNREACHABLE, .reason = "silent"});
 }
 
 static void describe(void *self, world_done_fn *done, void *context)
@@ -145,13 +151,23 @@ static void describe(void *self, world_done_fn *done, void *context)
     for (int i = 0; i < 8; i++) {
         (void)snprintf(names[i], sizeof names[i], "n%d", i);
         bool is_cordoned = strcmp(bench->cordoned, names[i]) == 0;
-        nodes[i] = (struct world_node){.name = names[i], .rack = "r1", .nvlink_domain = "r1", .ready = true,
-                                       .cordoned = is_cordoned, .cordoned_by = is_cordoned ? "INC-1" : NULL,
-                                       .spare = i >= 6, .gpus_allocatable = 4};
+        nodes[i] = (struct world_node){.name = names[i],
+                                       .rack = "r1",
+                                       .nvlink_domain = "r1",
+                                       .ready = true,
+                                       .cordoned = is_cordoned,
+                                       .cordoned_by = is_cordoned ? "INC-1" : NULL,
+                                       .spare = i >= 6,
+                                       .gpus_allocatable = 4};
     }
-    struct world_job job = {.name = "team/a", .uid = "one", .phase = "running", .restarts_max = -1,
+    struct world_job job = {.name = "team/a",
+                            .uid = "one",
+                            .phase = "running",
+                            .restarts_max = -1,
                             .checkpoint_step = -1};
-    done(context, &(struct world){.known = true, .nodes = nodes, .node_count = 8, .jobs = &job, .job_count = 1});
+    done(context,
+         &(struct world){
+             .known = true, .nodes = nodes, .node_count = 8, .jobs = &job, .job_count = 1});
 }
 
 /* ---- the job ---- */
@@ -161,7 +177,8 @@ static struct job *make_job(void)
     struct job *job = job_new("team/a", 24);
     int32_t rack = job_intern_rack(job, "r1", NULL);
     char node[16];
-    job->workload_json = xstrdup("{\"kind\":\"volcano\",\"uid\":\"one\",\"name\":\"a\",\"namespace\":\"team\"}");
+    job->workload_json = xstrdup(
+        "{\"kind\":\"volcano\",\"uid\":\"one\",\"name\":\"a\",\"namespace\":\"team\"}");
     for (int32_t r = 0; r < 24; r++) {
         (void)snprintf(node, sizeof node, "n%d", (int)(r / 4));
         job->ranks[r] = (struct job_rank){
@@ -174,31 +191,43 @@ static struct job *make_job(void)
 
 static struct remediation *make_core(void)
 {
-    struct remediation_params params = {.daemon_mode = MODE_ENFORCE, .actuator = "fake", .next_number = 1};
+    struct remediation_params params = {
+        .daemon_mode = MODE_ENFORCE, .actuator = "fake", .next_number = 1};
     struct remediation *core = remediation_new(&params);
     struct policy_set *set = NULL;
     AUTO_TEXT findings = {0};
-    CU_ASSERT_EQUAL_FATAL(policy_files_load(BROOM_SOURCE_DIR "/deploy/policies/nvl72-enforce.yaml", &set, &findings,
-                                            NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(policy_files_load(BROOM_SOURCE_DIR "/deploy/policies/nvl72-enforce.yaml",
+                                            &set, &findings, NULL),
+                          OK);
     remediation_set_policy(core, set, START_NS);
     return core;
 }
 
 static void open_bench(struct bench *bench)
 {
-    struct pipeline_params params = {.limits = {.memory_bytes = 64 << 20, .series_bytes_per_job = 8 << 20, .jobs = 2,
+    struct pipeline_params params = {.limits = {.memory_bytes = 64 << 20,
+                                                .series_bytes_per_job = 8 << 20,
+                                                .jobs = 2,
                                                 .ranks = 64},
                                      .detection = engine_params_default()};
     AUTO(job_free) struct job *job = make_job();
     bool created;
     *bench = (struct bench){.now_ns = START_NS};
-    bench->actuator = (struct actuator){.name = "fake", .changes_world = true, .start = start, .poll = poll,
-                                        .describe = describe, .self = bench};
-    struct pipeline_ports ports = {.self = bench, .submit = submit, .diverged = diverged, .notify = notify,
+    bench->actuator = (struct actuator){.name = "fake",
+                                        .changes_world = true,
+                                        .start = start,
+                                        .poll = poll,
+                                        .describe = describe,
+                                        .self = bench};
+    struct pipeline_ports ports = {.self = bench,
+                                   .submit = submit,
+                                   .diverged = diverged,
+                                   .notify = notify,
                                    .actuator = &bench->actuator};
     bench->pipeline = pipeline_new(&params, &ports, make_core());
     pipeline_guards(bench->pipeline, true, true, true, bench->now_ns);
-    CU_ASSERT_EQUAL_FATAL(pipeline_put_job(bench->pipeline, job, bench->now_ns, &created, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(pipeline_put_job(bench->pipeline, job, bench->now_ns, &created, NULL),
+                          OK);
 }
 
 static void close_bench(struct bench *bench)
@@ -209,7 +238,8 @@ static void close_bench(struct bench *bench)
 
 static void write_lines(struct bench *bench, const char *lines)
 {
-    struct pipeline_write write = {.body = view_of(lines), .default_time_ns = bench->now_ns, .source = "monitor-7"};
+    struct pipeline_write write = {
+        .body = view_of(lines), .default_time_ns = bench->now_ns, .source = "monitor-7"};
     struct pipeline_written written = pipeline_write(bench->pipeline, &write, bench->now_ns);
     CU_ASSERT_EQUAL(written.accepted, written.lines);
 }
@@ -223,8 +253,10 @@ static void pass(struct bench *bench, int seconds)
         if (!bench->job_stands) {
             bench->step++;
             for (int rank = 0; rank < 24; rank++)
-                text_addf(&lines, "step,job=team/a,rank=%d step=%di,step_ms=1000,allreduce_ms=50,compute_ms=900\n", rank,
-                          bench->step);
+                text_addf(&lines,
+                          "step,job=team/a,rank=%d "
+                          "step=%di,step_ms=1000,allreduce_ms=50,compute_ms=900\n",
+                          rank, bench->step);
             write_lines(bench, lines.bytes);
         }
         pipeline_tick(bench->pipeline, bench->now_ns);
@@ -263,7 +295,8 @@ static void on_told(void *context, enum status status, const char *reason)
 
 static enum status command(struct bench *bench, enum command_verb verb, const char *ref)
 {
-    struct remediation_command order = {.verb = verb, .incident_ref = ref, .actor = "alice", .text = "so"};
+    struct remediation_command order = {
+        .verb = verb, .incident_ref = ref, .actor = "alice", .text = "so"};
     struct error error = {0};
     return pipeline_command(bench->pipeline, &order, bench->now_ns, on_told, bench, &error);
 }
@@ -273,15 +306,18 @@ static struct remediation *restore(const struct bench *bench)
 {
     struct remediation *core = make_core();
     struct json *newest = NULL;
-    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0'; line = strchr(line, '\n') + 1) {
+    for (const char *line = bench->durable.bytes; line != NULL && *line != '\0';
+         line = strchr(line, '\n') + 1) {
         struct json *record = NULL;
         if (strncmp(line, "{\"type\":\"incident\"", 18) != 0)
             continue;
-        CU_ASSERT_EQUAL_FATAL(json_parse((struct view){line, strcspn(line, "\n")}, &record, NULL), OK);
+        CU_ASSERT_EQUAL_FATAL(json_parse((struct view){line, strcspn(line, "\n")}, &record, NULL),
+                              OK);
         json_free(newest);
         newest = record;
     }
-    remediation_restore_control(core, false, false, NULL, newest != NULL ? json_get_int(newest, "number", 0) + 1 : 1);
+    remediation_restore_control(core, false, false, NULL,
+                                newest != NULL ? json_get_int(newest, "number", 0) + 1 : 1);
     if (newest != NULL)
         CU_ASSERT_EQUAL(remediation_restore(core, newest, bench->now_ns, NULL), OK);
     json_free(newest);
@@ -468,7 +504,8 @@ TEST(a_core_that_is_read_again_hears_of_the_verdicts_that_hold)
     bench.mode = STORE_TAKES;
     pipeline_restart(bench.pipeline, restore(&bench), ALL_WELL, bench.now_ns);
     CU_ASSERT_EQUAL_FATAL(remediation_incident_count(pipeline_core(bench.pipeline)), 1);
-    CU_ASSERT_STRING_EQUAL(remediation_incident_at(pipeline_core(bench.pipeline), 0)->nodes[0].name, "n1");
+    CU_ASSERT_STRING_EQUAL(remediation_incident_at(pipeline_core(bench.pipeline), 0)->nodes[0].name,
+                           "n1");
     pass(&bench, 60);
     CU_ASSERT_EQUAL(bench.cordons, 1);
     CU_ASSERT_EQUAL(bench.notified, 1);
@@ -491,8 +528,10 @@ TEST(an_action_under_way_is_polled_and_not_started_again_when_the_state_is_read_
     CU_ASSERT_TRUE(bench.polled > 0);
     CU_ASSERT_STRING_EQUAL(bench.last_operation, operation_id);
     CU_ASSERT_EQUAL(bench.started, 1);
-    bench.last_done(bench.last_context, &(struct action_result){.outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE,
-                                                                .reason = "the first answer, late"});
+    bench.last_done(bench.last_context,
+                    &(struct action_result){.outcome = OUTCOME_SUCCEEDED,
+                                            .poll = POLL_DONE,
+                                            .reason = "the first answer, late"});
     CU_ASSERT_EQUAL(bench.cordons, 1);
     close_bench(&bench);
 }
@@ -520,7 +559,8 @@ TEST(the_samples_round_an_incident_and_the_minutes_are_kept)
     break_node(&bench);
     pass(&bench, 140);
     CU_ASSERT_TRUE(count_durable(&bench, "rollup") >= 3);
-    CU_ASSERT_TRUE(count_durable(&bench, "raw_window") >= 3); /* step_ms, allreduce_ms, compute_ms */
+    CU_ASSERT_TRUE(count_durable(&bench, "raw_window") >=
+                   3); /* step_ms, allreduce_ms, compute_ms */
     CU_ASSERT_EQUAL(count_durable(&bench, "event"), 1);
     CU_ASSERT_TRUE(count_durable(&bench, "job") >= 1);
     close_bench(&bench);
@@ -548,7 +588,8 @@ TESTS(T(a_broken_node_is_cordoned_and_every_start_follows_its_durable_intent),
       T(a_pause_holds_at_once_though_the_database_is_away_and_other_commands_are_refused),
       T(a_pause_that_the_store_never_got_outlives_a_state_that_is_read_again),
       T(an_intent_that_was_taken_back_while_it_became_durable_is_cancelled),
-      T(a_conflict_tells_the_owner_and_starts_nothing), T(a_core_that_is_read_again_hears_of_the_verdicts_that_hold),
+      T(a_conflict_tells_the_owner_and_starts_nothing),
+      T(a_core_that_is_read_again_hears_of_the_verdicts_that_hold),
       T(an_action_under_way_is_polled_and_not_started_again_when_the_state_is_read_again),
       T(a_pipeline_may_end_while_people_wait_and_actions_are_under_way),
       T(the_samples_round_an_incident_and_the_minutes_are_kept),

@@ -84,7 +84,8 @@ TEST(a_doubled_key_is_found_among_very_many_in_no_time)
     text.bytes[text.length - 1] = ',';
     text_add(&text, "\"k7\":1}");
     struct json *twice = NULL;
-    CU_ASSERT_EQUAL(json_parse((struct view){text.bytes, text.length}, &twice, &error), ERR_INVALID);
+    CU_ASSERT_EQUAL(json_parse((struct view){text.bytes, text.length}, &twice, &error),
+                    ERR_INVALID);
     CU_ASSERT_STRING_EQUAL(error.message, "key 'k7' stands twice in one object");
 }
 
