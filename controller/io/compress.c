@@ -186,25 +186,43 @@ struct line_reader {
     size_t zstd_hint;     /* 0: between frames */
     unsigned char *input; /* raw bytes of the file */
     size_t input_at, input_end;
-    bool at_end;       /* of the file */
+    bool at_end;   /* of the file */
+    bool has_more; /* the last chunk came out full: the wrapping may hold more without more input */
     bool cut_short;    /* the wrapping ended in the middle */
     struct text plain; /* whole lines handed out, then the rest */
     size_t handed_out;
 };
 
+/* Reads on behind what is there. */
+static enum status read_more(struct line_reader *reader, struct error *reterr)
+{
+    ssize_t got;
+    do
+        got = read(reader->fd, reader->input + reader->input_end, CHUNK_BYTES - reader->input_end);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return error_set(reterr, ERR_IO, "read failed: %s", strerror(errno));
+    reader->input_end += (size_t)got;
+    reader->at_end = got == 0;
+    return OK;
+}
+
 static enum status fill_input(struct line_reader *reader, struct error *reterr)
 {
     if (reader->input_at < reader->input_end || reader->at_end)
         return OK;
-    ssize_t got;
-    do
-        got = read(reader->fd, reader->input, CHUNK_BYTES);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return error_set(reterr, ERR_IO, "read failed: %s", strerror(errno));
-    reader->input_at = 0;
-    reader->input_end = (size_t)got;
-    reader->at_end = got == 0;
+    reader->input_at = reader->input_end = 0;
+    return read_more(reader, reterr);
+}
+
+enum { MAGIC_BYTES = 4 };
+
+/* A pipe may give the first bytes one by one. */
+static enum status fill_magic(struct line_reader *reader, struct error *reterr)
+{
+    while (reader->input_end < MAGIC_BYTES && !reader->at_end)
+        TRY(read_more(reader, reterr));
+    reader->at_end = reader->input_end == 0;
     return OK;
 }
 
@@ -228,7 +246,7 @@ enum status line_reader_open(const char *path, struct line_reader **ret_reader,
         return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s",
                          path, strerror(errno));
     reader->input = xmalloc(CHUNK_BYTES);
-    TRY(fill_input(reader, reterr));
+    TRY(fill_magic(reader, reterr));
     detect_wrapping(reader);
     if (reader->wrapping == WRAPPING_GZIP && inflateInit2(&reader->gzip, GZIP_ONLY) != Z_OK)
         return error_set(reterr, ERR_LIMIT, "no memory to inflate");
@@ -289,9 +307,11 @@ static enum status unwrap_zstd(struct line_reader *reader, unsigned char *chunk,
 /* Adds some more plain bytes; at the end of the file it adds none. */
 static enum status unwrap_more(struct line_reader *reader, struct error *reterr)
 {
-    TRY(fill_input(reader, reterr));
+    bool is_inside = reader->gzip_in_member || reader->zstd_hint != 0;
+    if (!reader->has_more || !is_inside)
+        TRY(fill_input(reader, reterr));
     if (reader->at_end) {
-        reader->cut_short = reader->gzip_in_member || reader->zstd_hint != 0;
+        reader->cut_short = is_inside;
         return OK;
     }
     if (reader->wrapping == WRAPPING_PLAIN) {
@@ -306,6 +326,7 @@ static enum status unwrap_more(struct line_reader *reader, struct error *reterr)
                              ? unwrap_gzip(reader, chunk, &got, reterr)
                              : unwrap_zstd(reader, chunk, &got, reterr);
     text_add_bytes(&reader->plain, chunk, got);
+    reader->has_more = got == CHUNK_BYTES;
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void fill(struct text *text, size_t lines)
@@ -146,9 +147,63 @@ TEST(a_frame_at_once_comes_back_and_is_bounded)
     CU_ASSERT_EQUAL(zstd_unpack(view_text(&packed), plain.length, &back, NULL), OK);
     CU_ASSERT(view_equals_view(view_text(&plain), view_text(&back)));
     CU_ASSERT_EQUAL(zstd_unpack(view_text(&packed), plain.length - 1, &back, &error), ERR_LIMIT);
-    CU_ASSERT_EQUAL(zstd_unpack((struct view){packed.bytes, packed.length / 2}, plain.length, &back, &error), ERR_INVALID);
+    CU_ASSERT_EQUAL(
+        zstd_unpack((struct view){packed.bytes, packed.length / 2}, plain.length, &back, &error),
+        ERR_INVALID);
 }
 
-TESTS(T(gzip_comes_back_whole), T(half_a_gzip_body_is_refused_and_leaves_nothing), T(a_gzip_bomb_stops_at_the_limit),
-      T(lines_are_read_from_plain_gzip_and_zstd_alike), T(a_torn_file_gives_its_whole_lines_and_then_says_so),
-      T(a_missing_file_is_named), T(a_frame_at_once_comes_back_and_is_bounded))
+TEST(a_frame_without_a_checksum_is_read_to_its_last_line)
+{
+    char path[] = "/tmp/broom-test-XXXXXX";
+    int fd = mkstemp(path);
+    for (size_t lines = 1500; lines < 6000; lines += 500) { /* the last block is up to 128 KiB */
+        AUTO_TEXT plain = {0};
+        AUTO_TEXT packed = {0};
+        AUTO_TEXT back = {0};
+        fill(&plain, lines);
+        CU_ASSERT_EQUAL(zstd_pack(view_text(&plain), 3, &packed, NULL), OK);
+        write_file(path, view_text(&packed));
+        CU_ASSERT_EQUAL(read_all(path, &back, NULL), OK);
+        CU_ASSERT(view_equals_view(view_text(&plain), view_text(&back)));
+    }
+    close(fd);
+    unlink(path);
+}
+
+static void write_slowly(int fd, struct view bytes)
+{
+    for (size_t i = 0; i < bytes.length; i++)
+        CU_ASSERT_EQUAL(write(fd, bytes.bytes + i, 1), 1);
+}
+
+TEST(a_pipe_that_gives_single_bytes_is_known_by_its_first_ones)
+{
+    AUTO_TEXT plain = {0};
+    AUTO_TEXT packed = {0};
+    AUTO(line_reader_free) struct line_reader *reader = NULL;
+    struct view block = {0};
+    int ends[2];
+    char path[64];
+    fill(&plain, 3);
+    CU_ASSERT_EQUAL(zstd_pack(view_text(&plain), 3, &packed, NULL), OK);
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        write_slowly(ends[1], view_text(&packed));
+        _exit(0);
+    }
+    close(ends[1]);
+    (void)snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    CU_ASSERT_EQUAL_FATAL(line_reader_open(path, &reader, NULL), OK);
+    CU_ASSERT_EQUAL(line_reader_next(reader, &block, NULL), OK);
+    CU_ASSERT(view_equals_view(view_text(&plain), block));
+    close(ends[0]);
+    CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
+}
+
+TESTS(T(gzip_comes_back_whole), T(half_a_gzip_body_is_refused_and_leaves_nothing),
+      T(a_gzip_bomb_stops_at_the_limit), T(lines_are_read_from_plain_gzip_and_zstd_alike),
+      T(a_torn_file_gives_its_whole_lines_and_then_says_so), T(a_missing_file_is_named),
+      T(a_frame_at_once_comes_back_and_is_bounded),
+      T(a_frame_without_a_checksum_is_read_to_its_last_line),
+      T(a_pipe_that_gives_single_bytes_is_known_by_its_first_ones))
