@@ -186,8 +186,7 @@ struct line_reader {
     size_t zstd_hint;     /* 0: between frames */
     unsigned char *input; /* raw bytes of the file */
     size_t input_at, input_end;
-    bool at_end;   /* of the file */
-    bool has_more; /* the last chunk came out full: the wrapping may hold more without more input */
+    bool at_end;       /* of the file */
     bool cut_short;    /* the wrapping ended in the middle */
     struct text plain; /* whole lines handed out, then the rest */
     size_t handed_out;
@@ -307,11 +306,9 @@ static enum status unwrap_zstd(struct line_reader *reader, unsigned char *chunk,
 /* Adds some more plain bytes; at the end of the file it adds none. */
 static enum status unwrap_more(struct line_reader *reader, struct error *reterr)
 {
-    bool is_inside = reader->gzip_in_member || reader->zstd_hint != 0;
-    if (!reader->has_more || !is_inside)
-        TRY(fill_input(reader, reterr));
+    TRY(fill_input(reader, reterr));
     if (reader->at_end) {
-        reader->cut_short = is_inside;
+        reader->cut_short = reader->gzip_in_member || reader->zstd_hint != 0;
         return OK;
     }
     if (reader->wrapping == WRAPPING_PLAIN) {
@@ -326,7 +323,6 @@ static enum status unwrap_more(struct line_reader *reader, struct error *reterr)
                              ? unwrap_gzip(reader, chunk, &got, reterr)
                              : unwrap_zstd(reader, chunk, &got, reterr);
     text_add_bytes(&reader->plain, chunk, got);
-    reader->has_more = got == CHUNK_BYTES;
     return status;
 }
 

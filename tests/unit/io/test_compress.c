@@ -1,9 +1,11 @@
 #include "controller/io/compress.h"
 #include "tests/harness/test.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,10 +172,15 @@ TEST(a_frame_without_a_checksum_is_read_to_its_last_line)
     unlink(path);
 }
 
+/* Each byte only after the one before it was read. */
 static void write_slowly(int fd, struct view bytes)
 {
-    for (size_t i = 0; i < bytes.length; i++)
+    for (size_t i = 0; i < bytes.length; i++) {
+        int unread = 1;
+        while (unread > 0 && ioctl(fd, FIONREAD, &unread) == 0)
+            sched_yield();
         CU_ASSERT_EQUAL(write(fd, bytes.bytes + i, 1), 1);
+    }
 }
 
 TEST(a_pipe_that_gives_single_bytes_is_known_by_its_first_ones)
