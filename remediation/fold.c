@@ -345,6 +345,7 @@ static void join(struct remediation *core, struct incident *incident, const stru
     bool harder = kind_is_hard(verdict->kind) && !incident_is_hard(incident) && !acted;
     bool located = incident->node_count == 0 && verdict->node_count > 0 && !acted;
     incident->cleared_ns = acted ? incident->cleared_ns : 0;
+    incident->restored_ns = 0;
     incident->dirty = true;
     if (located)
         blame_nobody(incident);

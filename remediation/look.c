@@ -169,8 +169,29 @@ int64_t look_settle_end(const struct remediation *core, const struct incident *i
     return detected_ns + incident->for_ns > end_ns ? detected_ns + incident->for_ns : end_ns;
 }
 
+static bool job_goes_on(const struct remediation *core, const struct incident *incident)
+{
+    const struct job_state *job = core_find_job(core, incident->job);
+    return job != NULL && job->progress_known && job->advanced_ns > incident->restored_ns &&
+           !core_job_stands_still(core, incident->job);
+}
+
+bool look_is_unseen(const struct remediation *core, const struct incident *incident)
+{
+    if (incident->restored_ns == 0)
+        return false;
+    /* A hard fault needs no second word where the job still stands: that it stopped is its proof. */
+    if (incident_is_hard(incident) && core->now_ns >= incident->restored_ns + UNSEEN_LOOK_NS)
+        return job_goes_on(core, incident);
+    return true;
+}
+
 static void look_suspected(struct remediation *core, struct incident *incident)
 {
+    if (look_is_unseen(core, incident)) {
+        look_wait_for(incident, "the fault to be seen again: broomd was started anew");
+        return;
+    }
     if (!incident->corroborated && incident_is_hard(incident) &&
         core_job_stands_still(core, incident->job)) {
         incident->corroborated = true;
@@ -546,6 +567,9 @@ static void look_phase(struct remediation *core, struct incident *incident)
 
 static void look_cleared(struct remediation *core, struct incident *incident)
 {
+    if (incident->cleared_ns == 0 && look_is_unseen(core, incident) && job_goes_on(core, incident) &&
+        core->now_ns >= incident->restored_ns + UNSEEN_CLEAR_NS)
+        incident->cleared_ns = core->now_ns; /* it would have been accused again by now */
     if (incident->cleared_ns == 0 || core->now_ns < incident->cleared_ns + CLEAR_GRACE_NS)
         return;
     incident->cleared_ns = 0;

@@ -180,6 +180,39 @@ TEST(a_hold_without_spare_ends_the_same_wherever_we_are_killed)
     crash_everywhere(&scenario, accuse_lost_tray);
 }
 
+TEST(a_fault_that_healed_while_nobody_looked_is_not_acted_on)
+{
+    struct sim sim;
+    begin_slow(&sim);
+    accuse_slow_rank(&sim);
+    sim_run(&sim, 30);
+    sim.redeliver = NULL; /* the engine that is born now finds nothing */
+    sim.slow = 1.0;
+    sim_crash_now(&sim);
+    sim_run(&sim, 900);
+    const struct incident *incident = sim_incident(&sim, 1);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(incident);
+    CU_ASSERT_EQUAL(incident->phase, PHASE_CANCELLED);
+    CU_ASSERT_EQUAL(sim.cordons, 0);
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    sim_done(&sim);
+}
+
+TEST(a_fault_that_is_seen_again_after_a_restart_is_acted_on)
+{
+    struct sim sim;
+    begin_slow(&sim);
+    accuse_slow_rank(&sim);
+    sim_run(&sim, 30);
+    sim.redeliver = NULL;
+    sim_crash_now(&sim);
+    sim_run(&sim, 60);
+    accuse_slow_rank(&sim);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 2400));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
 TEST(an_incident_reads_back_to_the_same_record)
 {
     struct sim sim;
@@ -219,7 +252,8 @@ TEST(a_record_that_is_none_is_refused_with_its_reason)
     remediation_free(core);
 }
 
-TESTS(T(a_lost_tray_ends_the_same_wherever_we_are_killed),
+TESTS(T(a_fault_that_healed_while_nobody_looked_is_not_acted_on),
+      T(a_fault_that_is_seen_again_after_a_restart_is_acted_on), T(a_lost_tray_ends_the_same_wherever_we_are_killed),
       T(a_rack_fault_ends_the_same_wherever_we_are_killed),
       T(a_slow_rank_ends_the_same_wherever_we_are_killed),
       T(a_hold_without_spare_ends_the_same_wherever_we_are_killed),
