@@ -1,4 +1,5 @@
-/* Healthy jobs of 1,024 ranks with heavy-tailed noise of four lags and garbage collection, one after another. */
+/* Healthy jobs of 1,024 ranks with heavy-tailed noise of four lags and garbage collection, one
+ * after another. */
 #include "accuracy_alarms.h"
 
 #include "accuracy_report.h"
@@ -53,8 +54,9 @@ static void take_verdicts(struct alarms *alarms, int index, FILE *out)
         alarms->claims += !info;
         alarms->evictions += verdict.evict;
         if (!info)
-            (void)fprintf(out, "- job %d, step %lld: %s %s %s, slowdown %.3f%s\n", index, (long long)verdict.step,
-                          verdict_kind_name(verdict.kind), scope_name(verdict.scope), verdict.id, verdict.slowdown,
+            (void)fprintf(out, "- job %d, step %lld: %s %s %s, slowdown %.3f%s\n", index,
+                          (long long)verdict.step, verdict_kind_name(verdict.kind),
+                          scope_name(verdict.scope), verdict.id, verdict.slowdown,
                           verdict.evict ? ", evict" : "");
         verdict_done(&verdict);
     }
@@ -88,20 +90,27 @@ int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char 
 
     (void)fputs("# Long false-alarm run\n\n", out);
     report_machine(out, command);
-    while ((double)alarms.rank_steps < rank_steps && (cpu_limit_s <= 0 || process_cpu_seconds() < cpu_limit_s)) {
+    while ((double)alarms.rank_steps < rank_steps &&
+           (cpu_limit_s <= 0 || process_cpu_seconds() < cpu_limit_s)) {
         double left = (rank_steps - (double)alarms.rank_steps) / 1024;
         run_job(&alarms, jobs++, seed, left < JOB_STEPS ? (int64_t)left + 1 : JOB_STEPS, out);
-        (void)fprintf(stderr, "\r%d jobs, %.3e rank-steps, %d claims", jobs, (double)alarms.rank_steps, alarms.claims);
+        (void)fprintf(stderr, "\r%d jobs, %.3e rank-steps, %d claims", jobs,
+                      (double)alarms.rank_steps, alarms.claims);
     }
     double months = alarms.rank_seconds / SECONDS_A_MONTH;
     (void)fprintf(stderr, "\n");
-    (void)fprintf(out,
-                  "%d healthy jobs of 1,024 ranks, at most %d steps of about 5 s each, seed %llu; noise (t with five degrees "
-                  "of freedom) 0.2 to 2 %%, lag-1 0.1 to 0.85, garbage collection of 200 ms in none, one of 500 or one of "
-                  "2,000 steps of a rank; tp 4, pp 4 and plain data parallel.\n\n"
-                  "| rank-steps | GPU-months | claims | evictions | infos | evictions in 10,000 GPU-months at most (95 %%) | CPU s "
-                  "|\n|---|---|---|---|---|---|---|\n| %.3e | %.0f | %d | %d | %d | %.1f | %.0f |\n",
-                  jobs, (int)JOB_STEPS, (unsigned long long)seed, (double)alarms.rank_steps, months, alarms.claims,
-                  alarms.evictions, alarms.infos, 10000 * poisson_upper(alarms.evictions, months), process_cpu_seconds());
+    (void)fprintf(
+        out,
+        "%d healthy jobs of 1,024 ranks, at most %d steps of about 5 s each, seed %llu; noise (t "
+        "with five degrees "
+        "of freedom) 0.2 to 2 %%, lag-1 0.1 to 0.85, garbage collection of 200 ms in none, one of "
+        "500 or one of "
+        "2,000 steps of a rank; tp 4, pp 4 and plain data parallel.\n\n"
+        "| rank-steps | GPU-months | claims | evictions | infos | evictions in 10,000 GPU-months "
+        "at most (95 %%) | CPU s "
+        "|\n|---|---|---|---|---|---|---|\n| %.3e | %.0f | %d | %d | %d | %.1f | %.0f |\n",
+        jobs, (int)JOB_STEPS, (unsigned long long)seed, (double)alarms.rank_steps, months,
+        alarms.claims, alarms.evictions, alarms.infos,
+        10000 * poisson_upper(alarms.evictions, months), process_cpu_seconds());
     return alarms.evictions;
 }

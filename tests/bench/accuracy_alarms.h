@@ -5,8 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Healthy jobs until rank_steps are through or cpu_limit_s is spent (0: no limit). Returns the number of
- * evictions that were advised. */
-int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command, FILE *out);
+/* Healthy jobs until rank_steps are through or cpu_limit_s is spent (0: no limit). Returns the
+ * number of evictions that were advised. */
+int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command,
+               FILE *out);
 
 #endif

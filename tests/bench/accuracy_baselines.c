@@ -1,4 +1,5 @@
-/* Baselines on the step stream: each step a row of own time, all-reduce, SM activity and memory by rank. */
+/* Baselines on the step stream: each step a row of own time, all-reduce, SM activity and memory by
+ * rank. */
 #include "accuracy_baselines.h"
 
 #include "controller/base/mem.h"
@@ -8,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW_STEPS = 10, EVENT_STEPS = 300, RUN_LENGTHS = 200, VERIFY_STEPS = 10, METRICS = 4, WARM_UP_STEPS = 20 };
+enum {
+    WINDOW_STEPS = 10,
+    EVENT_STEPS = 300,
+    RUN_LENGTHS = 200,
+    VERIFY_STEPS = 10,
+    METRICS = 4,
+    WARM_UP_STEPS = 20
+};
 
 static const double NVRX_WINDOW_S = 60;
 static const double MINDER_CONTINUITY_S = 240;
@@ -17,19 +25,21 @@ static const struct {
     const char *name;
     double thresholds[THRESHOLDS];
 } ROWS[BASELINE_COUNT] = {
-    [BASELINE_NVRX] = {"NVRx: share of the fastest's speed, 60 s", {0.70, 0.75, 0.85, 0.90, 0.94, 0.97}},
+    [BASELINE_NVRX] = {"NVRx: share of the fastest's speed, 60 s",
+                       {0.70, 0.75, 0.85, 0.90, 0.94, 0.97}},
     [BASELINE_DLROVER] = {"DLRover: times the median", {1.03, 1.05, 1.1, 1.2, 1.5, 2.0}},
     [BASELINE_SIGMA] = {"k sigma, window of 10", {3, 4, 5, 6, 8, 12}},
     [BASELINE_MEDIAN3] = {"times the median, 3 steps in a row", {1.03, 1.05, 1.08, 1.1, 1.2, 1.5}},
-    [BASELINE_GREYHOUND] = {"GREYHOUND: change point, then groups", {0.02, 0.03, 0.05, 0.08, 0.10, 0.20}},
+    [BASELINE_GREYHOUND] = {"GREYHOUND: change point, then groups",
+                            {0.02, 0.03, 0.05, 0.08, 0.10, 0.20}},
     [BASELINE_MINDER] = {"Minder-like distance, 4 min", {3, 4, 5, 6, 8, 12}},
     [BASELINE_MAD] = {"median + k MAD, window of 10", {3, 5, 8, 12, 16, 24}},
 };
 
 /* Adams and MacKay's online change point detection, normal with unknown mean and variance. */
 struct change_point {
-    double probability[RUN_LENGTHS + 1], mean[RUN_LENGTHS + 1], kappa[RUN_LENGTHS + 1], alpha[RUN_LENGTHS + 1],
-        beta[RUN_LENGTHS + 1];
+    double probability[RUN_LENGTHS + 1], mean[RUN_LENGTHS + 1], kappa[RUN_LENGTHS + 1],
+        alpha[RUN_LENGTHS + 1], beta[RUN_LENGTHS + 1];
     int count;
     double history[4096];
     int steps, pending_at;
@@ -49,7 +59,7 @@ struct baselines {
     int32_t ranks, trays, seen;
     float *own, *transfer, *sm, *memory; /* by rank, the row that is being filled */
     float *window;                       /* rank x WINDOW_STEPS of own time */
-    float *mean, *previous, *best;       /* by rank: over the window; the two rows before; fastest ever */
+    float *mean, *previous, *best; /* by rank: over the window; the two rows before; fastest ever */
     float *before_previous;
     float *scratch;
     double *nvrx_sum;
@@ -75,8 +85,8 @@ struct baselines *baselines_new(const struct scenario *scenario, const struct jo
 {
     struct baselines *b = xcalloc(1, sizeof *b);
     size_t ranks = (size_t)job->world_size;
-    float **rows[] = {&b->own, &b->transfer, &b->sm, &b->memory, &b->mean, &b->previous, &b->before_previous, &b->best,
-                      &b->scratch};
+    float **rows[] = {&b->own,      &b->transfer,        &b->sm,   &b->memory, &b->mean,
+                      &b->previous, &b->before_previous, &b->best, &b->scratch};
 
     b->scenario = scenario;
     b->job = job_copy(job);
@@ -101,8 +111,8 @@ struct baselines *baselines_new(const struct scenario *scenario, const struct jo
 
 void baselines_free(struct baselines *b)
 {
-    float *rows[] = {b->own, b->transfer, b->sm, b->memory, b->mean, b->previous, b->before_previous, b->best, b->scratch,
-                     b->window};
+    float *rows[] = {b->own,      b->transfer,        b->sm,   b->memory,  b->mean,
+                     b->previous, b->before_previous, b->best, b->scratch, b->window};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         xfree(rows[i]);
@@ -131,7 +141,8 @@ static void found(struct baselines *b, struct variant *variant, int truth)
     hit->seconds = b->now_s - b->onset_s;
 }
 
-static int guilty_trays_flagged(const struct baselines *b, const struct variant *variant, int32_t rack)
+static int guilty_trays_flagged(const struct baselines *b, const struct variant *variant,
+                                int32_t rack)
 {
     int count = 0;
 
@@ -140,8 +151,8 @@ static int guilty_trays_flagged(const struct baselines *b, const struct variant 
     return count;
 }
 
-/* One tray is accused at this step. The same accusation within ten minutes is the same event. A rack is found
- * when half of its trays are accused at once. */
+/* One tray is accused at this step. The same accusation within ten minutes is the same event. A
+ * rack is found when half of its trays are accused at once. */
 static void accuse(struct baselines *b, struct variant *variant, int32_t rank)
 {
     int32_t tray = b->job->ranks[rank].tray;
@@ -192,7 +203,8 @@ static struct variant *variant_of(struct baselines *b, enum baseline baseline, i
 
 /* --- the rules --- */
 
-static void rule_above(struct baselines *b, enum baseline baseline, const float *values, double centre, double scale)
+static void rule_above(struct baselines *b, enum baseline baseline, const float *values,
+                       double centre, double scale)
 {
     for (int i = 0; i < THRESHOLDS; i++) {
         float limit = (float)(centre + scale * ROWS[baseline].thresholds[i]);
@@ -259,7 +271,8 @@ static void rule_nvrx(struct baselines *b)
         if (b->best[r] <= 0 || value < b->best[r])
             b->best[r] = value;
         for (int i = 0; i < THRESHOLDS; i++)
-            if ((double)fminf(fastest, b->best[r]) < ROWS[BASELINE_NVRX].thresholds[i] * (double)value)
+            if ((double)fminf(fastest, b->best[r]) <
+                ROWS[BASELINE_NVRX].thresholds[i] * (double)value)
                 accuse(b, variant_of(b, BASELINE_NVRX, i), r);
         b->nvrx_sum[r] = 0;
     }
@@ -274,7 +287,8 @@ static double predictive(const struct change_point *c, int i, double value)
     double variance = c->beta[i] * (c->kappa[i] + 1) / (c->alpha[i] * c->kappa[i]);
     double z = (value - c->mean[i]) * (value - c->mean[i]) / variance;
 
-    return exp(lgamma((degrees + 1) / 2) - lgamma(degrees / 2) - 0.5 * log(degrees * 3.14159265358979 * variance) -
+    return exp(lgamma((degrees + 1) / 2) - lgamma(degrees / 2) -
+               0.5 * log(degrees * 3.14159265358979 * variance) -
                (degrees + 1) / 2 * log1p(z / degrees));
 }
 
@@ -286,7 +300,8 @@ static void change_prior(struct change_point *c, double mean)
     c->beta[0] = 1e-4;
 }
 
-/* Takes ln(step time); true when the run began less than three steps ago with a chance above a half. */
+/* Takes ln(step time); true when the run began less than three steps ago with a chance above a
+ * half. */
 static bool change_point_feed(struct change_point *c, double value)
 {
     double total = 0;
@@ -327,8 +342,8 @@ static bool change_point_feed(struct change_point *c, double value)
     return recent > 0.5;
 }
 
-/* Means of ten steps before and after the change differ by the threshold: then ranks above the median by it are
- * accused, or the job when there are none. */
+/* Means of ten steps before and after the change differ by the threshold: then ranks above the
+ * median by it are accused, or the job when there are none. */
 static void rule_greyhound(struct baselines *b)
 {
     struct change_point *c = &b->change;
@@ -447,15 +462,17 @@ static void rule_minder(struct baselines *b)
 
 static float value_or(const struct sample *sample, enum field field, float otherwise)
 {
-    return sample_has(sample, field) && isfinite(sample->values[field]) ? (float)sample->values[field] : otherwise;
+    return sample_has(sample, field) && isfinite(sample->values[field])
+               ? (float)sample->values[field]
+               : otherwise;
 }
 
 void baselines_feed(struct baselines *b, const struct sample *sample)
 {
     int32_t r = (int32_t)sample->rank;
 
-    if (sample->measurement != MEASUREMENT_STEP || r < 0 || r >= b->ranks || !sample_has(sample, FIELD_STEP) ||
-        (int64_t)sample->values[FIELD_STEP] <= b->step)
+    if (sample->measurement != MEASUREMENT_STEP || r < 0 || r >= b->ranks ||
+        !sample_has(sample, FIELD_STEP) || (int64_t)sample->values[FIELD_STEP] <= b->step)
         return;
     b->seen++;
     b->now_s = (double)(sample->time_ns / 1000000) / 1000.0;

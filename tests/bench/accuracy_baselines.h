@@ -1,14 +1,22 @@
-/* Published rules, re-implemented from their descriptions, each at several thresholds at once. Their unit is the
- * machine (tray), as their authors evaluate them; only GREYHOUND also speaks of the job. All ranks are peers: none
- * of the descriptions tells pipeline stages apart.
+/* Published rules, re-implemented from their descriptions, each at several thresholds at once.
+ * Their unit is the machine (tray), as their authors evaluate them; only GREYHOUND also speaks of
+ * the job. All ranks are peers: none of the descriptions tells pipeline stages apart.
  */
 #ifndef BROOM_BENCH_ACCURACY_BASELINES_H
 #define BROOM_BENCH_ACCURACY_BASELINES_H
 
 #include "accuracy_score.h"
 
-enum baseline { BASELINE_NVRX = 0, BASELINE_DLROVER, BASELINE_SIGMA, BASELINE_MEDIAN3, BASELINE_GREYHOUND, BASELINE_MINDER,
-                BASELINE_MAD, BASELINE_COUNT };
+enum baseline {
+    BASELINE_NVRX = 0,
+    BASELINE_DLROVER,
+    BASELINE_SIGMA,
+    BASELINE_MEDIAN3,
+    BASELINE_GREYHOUND,
+    BASELINE_MINDER,
+    BASELINE_MAD,
+    BASELINE_COUNT
+};
 enum { THRESHOLDS = 6, VARIANTS = BASELINE_COUNT * THRESHOLDS };
 
 const char *baseline_name(enum baseline baseline);

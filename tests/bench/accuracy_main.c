@@ -1,10 +1,13 @@
 /* The detector and published rules on the same labelled scenarios.
  *
- *     bench_detect_accuracy [--large | --tiny] [--faults N] [--negatives N] [--calibration N] [--seed-a N] [--seed-b N]
- *                           [--cpu-seconds S] [--markdown FILE [--append]] [--only fault:INDEX | negative:INDEX]
- *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S] [--markdown FILE [--append]]
+ *     bench_detect_accuracy [--large | --tiny] [--faults N] [--negatives N] [--calibration N]
+ * [--seed-a N] [--seed-b N]
+ *                           [--cpu-seconds S] [--markdown FILE [--append]] [--only fault:INDEX |
+ * negative:INDEX] bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S]
+ * [--markdown FILE [--append]]
  *
- * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's verdicts. With
+ * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's
+ * verdicts. With
  * --at-least F1 the program fails when the engine's F1 is lower, or a false eviction was advised.
  */
 #include "accuracy_alarms.h"
@@ -38,8 +41,9 @@ static void add_baselines(struct records records[VARIANTS], const struct scenari
 }
 
 /* Runs faults and negatives in turn, so that a run that ends early is a fair part. */
-static void run_part(const struct options *options, int faults, int negatives, uint64_t seed, double cpu_until_s,
-                     const struct scenario_sizes *sizes, struct study *study, struct records by_variant[VARIANTS])
+static void run_part(const struct options *options, int faults, int negatives, uint64_t seed,
+                     double cpu_until_s, const struct scenario_sizes *sizes, struct study *study,
+                     struct records by_variant[VARIANTS])
 {
     static struct run_result result;
     int total = faults + negatives;
@@ -87,19 +91,23 @@ static void free_variants(struct records by_variant[VARIANTS])
 static int run_study(const struct options *options)
 {
     static struct records calibration[VARIANTS], report[VARIANTS];
-    struct study study = {.command = options->command, .seed_a = options->seed_a, .seed_b = options->seed_b,
+    struct study study = {.command = options->command,
+                          .seed_a = options->seed_a,
+                          .seed_b = options->seed_b,
                           .sizes = &options->sizes};
-    struct scenario_sizes small = {options->sizes.racks, options->sizes.count > 2 ? 1 : options->sizes.count};
+    struct scenario_sizes small = {options->sizes.racks,
+                                   options->sizes.count > 2 ? 1 : options->sizes.count};
 
-    run_part(options, options->calibration, options->calibration, options->seed_a, 0.3 * options->cpu_s, &small, &study,
-             calibration);
+    run_part(options, options->calibration, options->calibration, options->seed_a,
+             0.3 * options->cpu_s, &small, &study, calibration);
     choose_thresholds(&study, calibration);
     study.calibration_faults = study.faults;
     study.calibration_negatives = study.negatives;
     records_free(&study.engine);
     study.cost = (struct engine_cost){0};
     study.rank_seconds = 0;
-    run_part(options, options->faults, options->negatives, options->seed_b, options->cpu_s, &options->sizes, &study, report);
+    run_part(options, options->faults, options->negatives, options->seed_b, options->cpu_s,
+             &options->sizes, &study, report);
     for (int b = 0; b < BASELINE_COUNT; b++)
         study.baselines[b] = report[b * THRESHOLDS + study.best[b]];
     study.cpu_s = process_cpu_seconds();
@@ -117,7 +125,8 @@ static int run_study(const struct options *options)
     records_free(&study.engine);
     free_variants(calibration);
     free_variants(report);
-    return options->at_least > 0 && (score.f1 < options->at_least || score.false_evictions > 0) ? 1 : 0;
+    return options->at_least > 0 && (score.f1 < options->at_least || score.false_evictions > 0) ? 1
+                                                                                                : 0;
 }
 
 static int run_only(const struct options *options)
@@ -131,16 +140,19 @@ static int run_only(const struct options *options)
     if (colon == NULL)
         return 2;
     scenario = scenario_make(negative, atoi(colon + 1), options->seed_b, &options->sizes);
-    (void)printf("%s, %d racks, tp %d pp %d ep %d, noise %g lag %g, compute %s, gc %g, checkpoint every %lld\n",
-                 scenario.family, (int)scenario.config.racks, (int)scenario.config.tp, (int)scenario.config.pp,
-                 (int)scenario.config.ep, scenario.config.noise, scenario.config.noise_lag1,
-                 scenario.config.compute == COMPUTE_KERNEL ? "kernel" : "inclusive", scenario.config.gc_probability,
-                 (long long)scenario.config.checkpoint_steps);
+    (void)printf("%s, %d racks, tp %d pp %d ep %d, noise %g lag %g, compute %s, gc %g, checkpoint "
+                 "every %lld\n",
+                 scenario.family, (int)scenario.config.racks, (int)scenario.config.tp,
+                 (int)scenario.config.pp, (int)scenario.config.ep, scenario.config.noise,
+                 scenario.config.noise_lag1,
+                 scenario.config.compute == COMPUTE_KERNEL ? "kernel" : "inclusive",
+                 scenario.config.gc_probability, (long long)scenario.config.checkpoint_steps);
     run_scenario(&scenario, false, true, &result, &cost);
     for (int i = 0; i < scenario.truth_count; i++)
-        (void)printf("truth: %s %s from step %lld, gain %.3f, %s%s\n", scope_name(scenario.truths[i].accepted[0].scope),
-                     scenario.truths[i].accepted[0].id, (long long)scenario.truths[i].onset_step, scenario.truths[i].gain,
-                     result.engine.hits[i].found ? "found" : "not found",
+        (void)printf("truth: %s %s from step %lld, gain %.3f, %s%s\n",
+                     scope_name(scenario.truths[i].accepted[0].scope),
+                     scenario.truths[i].accepted[0].id, (long long)scenario.truths[i].onset_step,
+                     scenario.truths[i].gain, result.engine.hits[i].found ? "found" : "not found",
                      scenario.truths[i].required ? "" : ", not required");
     (void)printf("false claims %d, inside %d, false evictions %d\n", result.engine.false_claims,
                  result.engine.inside_claims, result.engine.false_evictions);
@@ -149,7 +161,8 @@ static int run_only(const struct options *options)
 
 static int run_alarms(const struct options *options)
 {
-    FILE *out = options->markdown != NULL ? fopen(options->markdown, options->append ? "a" : "w") : stdout;
+    FILE *out = options->markdown != NULL ? fopen(options->markdown, options->append ? "a" : "w")
+                                          : stdout;
 
     if (out == NULL) {
         perror(options->markdown);
@@ -169,14 +182,20 @@ static void set_size(struct options *options, const int32_t *racks, int count, i
 
 static bool read_options(int argc, char **argv, struct options *options)
 {
-    static const struct option LONG[] = {
-        {"large", no_argument, NULL, 'L'}, {"tiny", no_argument, NULL, 'T'}, {"faults", required_argument, NULL, 'f'},
-        {"negatives", required_argument, NULL, 'n'}, {"calibration", required_argument, NULL, 'c'},
-        {"seed-a", required_argument, NULL, 'a'}, {"seed-b", required_argument, NULL, 'b'},
-        {"cpu-seconds", required_argument, NULL, 's'}, {"markdown", required_argument, NULL, 'm'},
-        {"at-least", required_argument, NULL, 'l'},
-        {"append", no_argument, NULL, 'A'},
-        {"only", required_argument, NULL, 'o'}, {"false-alarms", required_argument, NULL, 'F'}, {NULL, 0, NULL, 0}};
+    static const struct option LONG[] = {{"large", no_argument, NULL, 'L'},
+                                         {"tiny", no_argument, NULL, 'T'},
+                                         {"faults", required_argument, NULL, 'f'},
+                                         {"negatives", required_argument, NULL, 'n'},
+                                         {"calibration", required_argument, NULL, 'c'},
+                                         {"seed-a", required_argument, NULL, 'a'},
+                                         {"seed-b", required_argument, NULL, 'b'},
+                                         {"cpu-seconds", required_argument, NULL, 's'},
+                                         {"markdown", required_argument, NULL, 'm'},
+                                         {"at-least", required_argument, NULL, 'l'},
+                                         {"append", no_argument, NULL, 'A'},
+                                         {"only", required_argument, NULL, 'o'},
+                                         {"false-alarms", required_argument, NULL, 'F'},
+                                         {NULL, 0, NULL, 0}};
     int option;
 
     *options = (struct options){.calibration = 81, .seed_a = 1, .seed_b = 2};
@@ -226,9 +245,11 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: see the head of accuracy_main.c\n");
         return 2;
     }
-    length = (size_t)snprintf(options.command, sizeof options.command, "build/bench_detect_accuracy");
+    length = (size_t)snprintf(options.command, sizeof options.command,
+                              "build/bench_detect_accuracy");
     for (int i = 1; i < argc && length < sizeof options.command; i++)
-        length += (size_t)snprintf(options.command + length, sizeof options.command - length, " %s", argv[i]);
+        length += (size_t)snprintf(options.command + length, sizeof options.command - length, " %s",
+                                   argv[i]);
     if (options.only != NULL)
         return run_only(&options);
     if (options.false_alarms > 0)

@@ -37,8 +37,8 @@ void report_machine(FILE *out, const char *command)
 
     (void)gmtime_r(&now, &parts);
     (void)strftime(date, sizeof date, "%Y-%m-%d", &parts);
-    (void)fprintf(out, "Command: `%s`. %s, machine with %ld cores, compiler %s, one process.\n\n", command, date,
-                  sysconf(_SC_NPROCESSORS_ONLN), __VERSION__);
+    (void)fprintf(out, "Command: `%s`. %s, machine with %ld cores, compiler %s, one process.\n\n",
+                  command, date, sysconf(_SC_NPROCESSORS_ONLN), __VERSION__);
 }
 
 /* Median and 90 % of the steps or seconds of the found ones that pass. */
@@ -49,7 +49,8 @@ struct delay {
 
 typedef bool record_filter(const struct record *record, const void *context);
 
-static struct delay delays_of(const struct records *records, record_filter *filter, const void *context)
+static struct delay delays_of(const struct records *records, record_filter *filter,
+                              const void *context)
 {
     double *steps = xcalloc(records->count + 1, sizeof *steps);
     double *seconds = xcalloc(records->count + 1, sizeof *seconds);
@@ -86,7 +87,8 @@ static bool is_slow_node(const struct record *record, const void *context)
     return record->node && record->required;
 }
 
-static void write_score_row(FILE *out, const char *name, const struct records *records, bool node_only)
+static void write_score_row(FILE *out, const char *name, const struct records *records,
+                            bool node_only)
 {
     struct score score = records_score(records, node_only);
     int said = score.true_positives + score.false_positives;
@@ -97,10 +99,11 @@ static void write_score_row(FILE *out, const char *name, const struct records *r
     struct interval j = binomial_interval(score.true_positives, said + score.false_negatives);
     struct delay delay = delays_of(records, is_slow_node, NULL);
 
-    (void)fprintf(out, "| %s | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %d/%d | %d | %d |",
-                  name, score.precision, p.low, p.high, score.recall, r.low, r.high, score.f1, 2 * j.low / (1 + j.low),
-                  2 * j.high / (1 + j.high), score.negatives_blamed, score.negatives, score.false_claims,
-                  score.false_evictions);
+    (void)fprintf(
+        out, "| %s | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %.3f (%.3f-%.3f) | %d/%d | %d | %d |",
+        name, score.precision, p.low, p.high, score.recall, r.low, r.high, score.f1,
+        2 * j.low / (1 + j.low), 2 * j.high / (1 + j.high), score.negatives_blamed, score.negatives,
+        score.false_claims, score.false_evictions);
     write_delay(out, delay.median, delay.p90);
     (void)fputc('\n', out);
 }
@@ -109,8 +112,10 @@ static void write_scores(FILE *out, const struct study *study, bool node_only)
 {
     char name[96];
 
-    (void)fputs("| detector | precision | recall | F1 | healthy jobs blamed | false claims | false evictions | steps to "
-                "detect, slow nodes (median / p90) |\n|---|---|---|---|---|---|---|---|\n", out);
+    (void)fputs("| detector | precision | recall | F1 | healthy jobs blamed | false claims | false "
+                "evictions | steps to "
+                "detect, slow nodes (median / p90) |\n|---|---|---|---|---|---|---|---|\n",
+                out);
     write_score_row(out, "**Broomwagon**", &study->engine, node_only);
     for (int b = 0; b < BASELINE_COUNT; b++) {
         (void)snprintf(name, sizeof name, "%s (%g)", baseline_name((enum baseline)b),
@@ -126,7 +131,8 @@ static bool of_family(const struct record *record, const void *context)
 }
 
 struct family_sum {
-    int seen, required, found, exact, causes_asked, causes_right, optional, optional_named, blamed, evictions;
+    int seen, required, found, exact, causes_asked, causes_right, optional, optional_named, blamed,
+        evictions;
     double gain;
 };
 
@@ -164,8 +170,11 @@ static bool is_first_of_family(const struct records *records, size_t index)
 
 static void write_families(FILE *out, const struct records *records)
 {
-    (void)fputs("| fault | mean gain | found / required | as the exact scope | cause right | small ones named | with a false "
-                "claim | steps (median / p90) | seconds (median / p90) |\n|---|---|---|---|---|---|---|---|---|\n", out);
+    (void)fputs("| fault | mean gain | found / required | as the exact scope | cause right | small "
+                "ones named | with a false "
+                "claim | steps (median / p90) | seconds (median / p90) "
+                "|\n|---|---|---|---|---|---|---|---|---|\n",
+                out);
     for (size_t i = 0; i < records->count; i++) {
         const char *family = records->items[i].family;
         if (records->items[i].negative || !is_first_of_family(records, i))
@@ -173,8 +182,8 @@ static void write_families(FILE *out, const struct records *records)
         struct family_sum sum = sum_family(records, family);
         struct delay delay = delays_of(records, of_family, family);
         (void)fprintf(out, "| %s | %.3f | %d/%d | %d | %d/%d | %d/%d | %d |", family,
-                      sum.gain / sum.seen, sum.found, sum.required, sum.exact, sum.causes_right, sum.causes_asked,
-                      sum.optional_named, sum.optional, sum.blamed);
+                      sum.gain / sum.seen, sum.found, sum.required, sum.exact, sum.causes_right,
+                      sum.causes_asked, sum.optional_named, sum.optional, sum.blamed);
         write_delay(out, delay.median, delay.p90);
         write_delay(out, delay.median_s, delay.p90_s);
         (void)fputc('\n', out);
@@ -184,7 +193,8 @@ static void write_families(FILE *out, const struct records *records)
         if (!records->items[i].negative || !is_first_of_family(records, i))
             continue;
         struct family_sum sum = sum_family(records, records->items[i].family);
-        (void)fprintf(out, "| %s | %d | %d | %d |\n", records->items[i].family, sum.seen, sum.blamed, sum.evictions);
+        (void)fprintf(out, "| %s | %d | %d | %d |\n", records->items[i].family, sum.seen,
+                      sum.blamed, sum.evictions);
     }
     (void)fputc('\n', out);
 }
@@ -197,16 +207,19 @@ static bool is_calm_slow_gpu(const struct record *record, const void *context)
 {
     const struct calm *calm = context;
 
-    return strncmp(record->family, "slow GPU", 8) == 0 && record->noise < 0.0051 && record->lag1 < 0.31 &&
-           fabs(record->magnitude - calm->magnitude) < 1e-9 && record->gain >= calm->gain;
+    return strncmp(record->family, "slow GPU", 8) == 0 && record->noise < 0.0051 &&
+           record->lag1 < 0.31 && fabs(record->magnitude - calm->magnitude) < 1e-9 &&
+           record->gain >= calm->gain;
 }
 
 static void write_magnitudes(FILE *out, const struct study *study)
 {
     static const double MAGNITUDES[] = {1.03, 1.05, 1.10, 1.20, 1.34};
 
-    (void)fputs("Residual noise at most 0.4 %, lag-1 at most 0.3; steps from onset to the verdict, median / p90 (found):\n\n"
-                "| slow GPU | Broomwagon |", out);
+    (void)fputs("Residual noise at most 0.4 %, lag-1 at most 0.3; steps from onset to the verdict, "
+                "median / p90 (found):\n\n"
+                "| slow GPU | Broomwagon |",
+                out);
     for (int b = 0; b < BASELINE_COUNT; b++)
         (void)fprintf(out, " %s |", baseline_name((enum baseline)b));
     (void)fputs("\n|---|---|", out);
@@ -215,8 +228,8 @@ static void write_magnitudes(FILE *out, const struct study *study)
     for (size_t m = 0; m < ARRAY_LEN(MAGNITUDES); m++) {
         struct calm calm = {MAGNITUDES[m], 0};
         struct delay delay = delays_of(&study->engine, is_calm_slow_gpu, &calm);
-        (void)fprintf(out, "\n| %.0f %% | %.0f / %.0f (%zu) |", 100 * (calm.magnitude - 1), delay.median, delay.p90,
-                      delay.count);
+        (void)fprintf(out, "\n| %.0f %% | %.0f / %.0f (%zu) |", 100 * (calm.magnitude - 1),
+                      delay.median, delay.p90, delay.count);
         for (int b = 0; b < BASELINE_COUNT; b++) {
             delay = delays_of(&study->baselines[b], is_calm_slow_gpu, &calm);
             if (delay.count > 0)
@@ -244,8 +257,10 @@ static void write_causes(FILE *out, const struct records *records)
             }
     }
     struct interval interval = binomial_interval(right, asked);
-    (void)fprintf(out, "Cause right: %d of %d, %.3f (%.3f-%.3f). Rows are the truth, columns what was said:\n\n| |", right,
-                  asked, asked > 0 ? (double)right / asked : 0, interval.low, interval.high);
+    (void)fprintf(out,
+                  "Cause right: %d of %d, %.3f (%.3f-%.3f). Rows are the truth, columns what was "
+                  "said:\n\n| |",
+                  right, asked, asked > 0 ? (double)right / asked : 0, interval.low, interval.high);
     for (int c = 0; c < CAUSE_COUNT; c++)
         (void)fprintf(out, " %s |", cause_name((enum cause)c));
     (void)fputs("\n|---|---|---|---|---|---|---|---|---|\n", out);
@@ -266,7 +281,8 @@ static void write_causes(FILE *out, const struct records *records)
 /* Of the faults at which anything was named, at how many the first name was the right one. */
 static void write_localisation(FILE *out, const struct study *study)
 {
-    (void)fputs("| ranks | faults | found and exact | found, tray or finer | top-1 localisation |\n|---|---|---|---|---|\n",
+    (void)fputs("| ranks | faults | found and exact | found, tray or finer | top-1 localisation "
+                "|\n|---|---|---|---|---|\n",
                 out);
     for (int s = 0; s < study->sizes->count; s++) {
         int32_t ranks = study->sizes->racks[s] * 64;
@@ -286,15 +302,18 @@ static void write_localisation(FILE *out, const struct study *study)
         if (wanted == 0)
             continue;
         struct interval interval = binomial_interval(found, found + wrong);
-        (void)fprintf(out, "| %d | %d | %d | %d | %.3f (%.3f-%.3f) |\n", (int)ranks, wanted, exact, found,
-                      found + wrong > 0 ? (double)found / (found + wrong) : 0, interval.low, interval.high);
+        (void)fprintf(out, "| %d | %d | %d | %d | %.3f (%.3f-%.3f) |\n", (int)ranks, wanted, exact,
+                      found, found + wrong > 0 ? (double)found / (found + wrong) : 0, interval.low,
+                      interval.high);
     }
     (void)fputc('\n', out);
 }
 
 static void write_mistakes(FILE *out, const struct study *study)
 {
-    (void)fprintf(out, "Each mistake can be looked at with `bench_detect_accuracy --seed-b %llu --only KIND:INDEX` and the "
+    (void)fprintf(out,
+                  "Each mistake can be looked at with `bench_detect_accuracy --seed-b %llu --only "
+                  "KIND:INDEX` and the "
                   "same sizes.\n\n",
                   (unsigned long long)study->seed_b);
     for (size_t i = 0; i < study->engine.count; i++) {
@@ -302,8 +321,9 @@ static void write_mistakes(FILE *out, const struct study *study)
         bool missed = record->required && !record->hit.found;
         if (!missed && record->false_claims == 0 && record->false_evictions == 0)
             continue;
-        (void)fprintf(out, "- %s:%d %s, %d ranks, gain %.3f:%s%s%s%s\n", record->negative ? "negative" : "fault",
-                      record->index, record->family, (int)record->ranks, record->gain, missed ? " missed" : "",
+        (void)fprintf(out, "- %s:%d %s, %d ranks, gain %.3f:%s%s%s%s\n",
+                      record->negative ? "negative" : "fault", record->index, record->family,
+                      (int)record->ranks, record->gain, missed ? " missed" : "",
                       record->false_claims > 0 ? " false claim" : "",
                       record->first_false[0] != '\0' ? ", said " : "", record->first_false);
     }
@@ -313,17 +333,26 @@ static void write_mistakes(FILE *out, const struct study *study)
 static void write_method(FILE *out, const struct study *study)
 {
     (void)fprintf(out,
-                  "Thresholds of the baselines: best F1 of six on %d faults and %d healthy jobs of seed %llu; figures: %d and %d "
-                  "of seed %llu. The same samples go to all. A fault that costs under 1.5 %% of the step (measured against a twin "
-                  "job without it) is not required. Baselines are right when they name the tray (half of a rack's trays "
-                  "for a rack); the engine when it names the rank, tray, rack, rail or job, with the right kind of "
-                  "verdict. A wrong name is a false positive and a miss; any number of false claims in one scenario is one "
-                  "false positive, all are counted beside it. A part of the guilty domain is no false claim when the "
-                  "whole is named as well; of a hang the replica is accepted, since nothing that is sent tells its members "
-                  "apart, and of a rack the expert group that is the same 64 ranks. No score is point-adjusted. Intervals: Clopper-Pearson, "
+                  "Thresholds of the baselines: best F1 of six on %d faults and %d healthy jobs of "
+                  "seed %llu; figures: %d and %d "
+                  "of seed %llu. The same samples go to all. A fault that costs under 1.5 %% of "
+                  "the step (measured against a twin "
+                  "job without it) is not required. Baselines are right when they name the tray "
+                  "(half of a rack's trays "
+                  "for a rack); the engine when it names the rank, tray, rack, rail or job, with "
+                  "the right kind of "
+                  "verdict. A wrong name is a false positive and a miss; any number of false "
+                  "claims in one scenario is one "
+                  "false positive, all are counted beside it. A part of the guilty domain is no "
+                  "false claim when the "
+                  "whole is named as well; of a hang the replica is accepted, since nothing that "
+                  "is sent tells its members "
+                  "apart, and of a rack the expert group that is the same 64 ranks. No score is "
+                  "point-adjusted. Intervals: Clopper-Pearson, "
                   "95 %%.\n\n",
-                  study->calibration_faults, study->calibration_negatives, (unsigned long long)study->seed_a, study->faults,
-                  study->negatives, (unsigned long long)study->seed_b);
+                  study->calibration_faults, study->calibration_negatives,
+                  (unsigned long long)study->seed_a, study->faults, study->negatives,
+                  (unsigned long long)study->seed_b);
 }
 
 static void write_cost(FILE *out, const struct study *study)
@@ -331,19 +360,25 @@ static void write_cost(FILE *out, const struct study *study)
     struct score score = records_score(&study->engine, false);
     double months = study->rank_seconds / SECONDS_A_MONTH;
 
-    (void)fprintf(out, "False evictions: %d in %.1f GPU-months of these (hard) scenarios, at most %.0f in 10,000 GPU-months "
+    (void)fprintf(out,
+                  "False evictions: %d in %.1f GPU-months of these (hard) scenarios, at most %.0f "
+                  "in 10,000 GPU-months "
                   "(95 %%); the long false-alarm run says more.\n\n",
-                  score.false_evictions, months, 10000 * poisson_upper(score.false_evictions, months));
-    (void)fprintf(out, "CPU of the engine: %.0f ns a rank and step (%.2f ms a step at 10,368 ranks), %lld steps, %.2e rank-steps; "
+                  score.false_evictions, months,
+                  10000 * poisson_upper(score.false_evictions, months));
+    (void)fprintf(out,
+                  "CPU of the engine: %.0f ns a rank and step (%.2f ms a step at 10,368 ranks), "
+                  "%lld steps, %.2e rank-steps; "
                   "%.0f s CPU in all.\n\n",
                   1e9 * study->cost.cpu_s / (double)study->cost.rank_steps,
-                  1e3 * study->cost.cpu_s / (double)study->cost.rank_steps * 10368, (long long)study->cost.steps,
-                  (double)study->cost.rank_steps, study->cpu_s);
+                  1e3 * study->cost.cpu_s / (double)study->cost.rank_steps * 10368,
+                  (long long)study->cost.steps, (double)study->cost.rank_steps, study->cpu_s);
 }
 
 void report_write(FILE *out, const struct study *study)
 {
-    (void)fprintf(out, "# Detection: %d faults, %d healthy jobs\n\n", study->faults, study->negatives);
+    (void)fprintf(out, "# Detection: %d faults, %d healthy jobs\n\n", study->faults,
+                  study->negatives);
     report_machine(out, study->command);
     write_method(out, study);
     (void)fputs("## All faults\n\n", out);

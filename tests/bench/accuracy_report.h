@@ -10,9 +10,9 @@ struct study {
     struct records engine;
     struct records baselines[BASELINE_COUNT]; /* each at its best threshold */
     int best[BASELINE_COUNT];
-    double best_f1[BASELINE_COUNT];           /* on the calibration seed */
+    double best_f1[BASELINE_COUNT]; /* on the calibration seed */
     struct engine_cost cost;
-    double rank_seconds;                      /* rank-steps times the step's length */
+    double rank_seconds; /* rank-steps times the step's length */
     const char *command;
     uint64_t seed_a, seed_b;
     int calibration_faults, calibration_negatives, faults, negatives;
@@ -23,7 +23,8 @@ struct study {
 void report_write(FILE *out, const struct study *study);
 /* What machine and when, one paragraph. */
 void report_machine(FILE *out, const char *command);
-/* 95 % upper bound of a rate of `count` events in `exposure`: the rule of three, exact for more than none. */
+/* 95 % upper bound of a rate of `count` events in `exposure`: the rule of three, exact for more
+ * than none. */
 double poisson_upper(int count, double exposure);
 
 static const double SECONDS_A_MONTH = 2.63e6;

@@ -29,7 +29,8 @@ static void collect(void *context, const struct sample *sample)
 {
     struct batch *batch = context;
 
-    batch->samples = array_grow(batch->samples, batch->count, &batch->capacity, sizeof *batch->samples);
+    batch->samples = array_grow(batch->samples, batch->count, &batch->capacity,
+                                sizeof *batch->samples);
     batch->samples[batch->count++] = *sample;
 }
 
@@ -86,7 +87,8 @@ static double healthy_step_ms(const struct scenario *scenario)
 
 static void find_gains(struct scenario *scenario, const struct pace *pace)
 {
-    bool is_number = scenario->truth_count > 0 && scenario->truths[0].kinds == 1u << VERDICT_NUMERIC;
+    bool is_number = scenario->truth_count > 0 &&
+                     scenario->truths[0].kinds == 1u << VERDICT_NUMERIC;
     double gain = 1;
 
     if (scenario->truth_count > 0 && !scenario->stops && !is_number)
@@ -102,8 +104,8 @@ static bool is_guilty_node(const struct scenario *scenario, const struct job *jo
     int32_t tray = job_find_tray(job, node);
 
     for (int i = 0; tray != JOB_NONE && i < scenario->truth_count; i++)
-        if (scenario->truths[i].tray == tray ||
-            (scenario->truths[i].rack != JOB_NONE && job->trays[tray].rack == scenario->truths[i].rack))
+        if (scenario->truths[i].tray == tray || (scenario->truths[i].rack != JOB_NONE &&
+                                                 job->trays[tray].rack == scenario->truths[i].rack))
             return true;
     return false;
 }
@@ -112,13 +114,14 @@ static bool is_guilty_node(const struct scenario *scenario, const struct job *jo
 static int accepted_as(const struct truth *truth, const struct verdict *verdict)
 {
     for (int i = 0; i < truth->accepted_count; i++)
-        if (truth->accepted[i].scope == verdict->scope && strcmp(truth->accepted[i].id, verdict->id) == 0)
+        if (truth->accepted[i].scope == verdict->scope &&
+            strcmp(truth->accepted[i].id, verdict->id) == 0)
             return i;
     return -1;
 }
 
-static void note_hit(struct hit *hit, const struct truth *truth, const struct verdict *verdict, int name,
-                     int64_t onset_ns)
+static void note_hit(struct hit *hit, const struct truth *truth, const struct verdict *verdict,
+                     int name, int64_t onset_ns)
 {
     if (hit->found && !(hit->info && verdict->kind != VERDICT_INFO))
         return;
@@ -131,8 +134,8 @@ static void note_hit(struct hit *hit, const struct truth *truth, const struct ve
     hit->cause_right = (truth->causes >> verdict->cause) & 1u;
 }
 
-static bool take_hit(const struct scenario *scenario, struct outcome *outcome, const struct verdict *verdict,
-                     int64_t onset_ns)
+static bool take_hit(const struct scenario *scenario, struct outcome *outcome,
+                     const struct verdict *verdict, int64_t onset_ns)
 {
     for (int i = 0; i < scenario->truth_count; i++) {
         const struct truth *truth = &scenario->truths[i];
@@ -173,13 +176,15 @@ static void judge(const struct scenario *scenario, const struct job *job, struct
 
 static void show_verdict(const struct verdict *verdict)
 {
-    (void)printf("  step %lld: %s %s %s since %lld cause %s slowdown %.3f gain %.3f%s\n", (long long)verdict->step,
-                 verdict_kind_name(verdict->kind), scope_name(verdict->scope), verdict->id,
-                 (long long)verdict->since_step, cause_name(verdict->cause), verdict->slowdown, verdict->gain,
+    (void)printf("  step %lld: %s %s %s since %lld cause %s slowdown %.3f gain %.3f%s\n",
+                 (long long)verdict->step, verdict_kind_name(verdict->kind),
+                 scope_name(verdict->scope), verdict->id, (long long)verdict->since_step,
+                 cause_name(verdict->cause), verdict->slowdown, verdict->gain,
                  verdict->evict ? " evict" : "");
 }
 
-static void inject_xid(const struct scenario *scenario, const struct model *model, struct engine *engine, int64_t at_ns)
+static void inject_xid(const struct scenario *scenario, const struct model *model,
+                       struct engine *engine, int64_t at_ns)
 {
     struct sample sample = {.measurement = MEASUREMENT_EVENT, .rank = RANK_NONE, .time_ns = at_ns};
 
@@ -208,8 +213,8 @@ static int64_t onset_step_of(const struct scenario *scenario)
     return scenario->truth_count > 0 ? scenario->truths[0].onset_step : scenario->steps / 2;
 }
 
-void run_scenario(struct scenario *scenario, bool with_baselines, bool show, struct run_result *result,
-                  struct engine_cost *cost)
+void run_scenario(struct scenario *scenario, bool with_baselines, bool show,
+                  struct run_result *result, struct engine_cost *cost)
 {
     struct model *model = start_model(scenario, true);
     struct job *job = model_job(model);
@@ -228,13 +233,15 @@ void run_scenario(struct scenario *scenario, bool with_baselines, bool show, str
         batch.count = 0;
         model_step(model, collect, &batch);
         struct model_info info = model_info(model);
-        if (onset_ns == 0 && info.last_step + 1 >= onset_step_of(scenario) && info.phase >= MODEL_STEPPING) {
+        if (onset_ns == 0 && info.last_step + 1 >= onset_step_of(scenario) &&
+            info.phase >= MODEL_STEPPING) {
             onset_ns = info.now_ns;
             if (scenario->xid != 0)
                 inject_xid(scenario, model, engine, info.now_ns + 1);
         }
         feed_engine(engine, &batch, cost);
-        if (scenario->stops) /* as the daemon does: when everybody is silent, nobody's samples tell the time */
+        if (scenario->stops) /* as the daemon does: when everybody is silent, nobody's samples tell
+                                the time */
             engine_advance(engine, info.now_ns);
         while (engine_next(engine, &verdict)) {
             if (show)
@@ -250,11 +257,13 @@ void run_scenario(struct scenario *scenario, bool with_baselines, bool show, str
         cost->steps += info.last_step > last;
         cost->rank_steps += info.last_step > last ? job->world_size : 0;
         last = info.last_step;
-        if (last + 1 >= scenario->steps || (onset_ns != 0 && scenario->stops && info.now_ns > onset_ns + AFTER_STOP_NS))
+        if (last + 1 >= scenario->steps ||
+            (onset_ns != 0 && scenario->stops && info.now_ns > onset_ns + AFTER_STOP_NS))
             break;
     }
     find_gains(scenario, &pace);
-    for (int i = 0; i < scenario->truth_count; i++) /* an info is right about what is not worth a verdict */
+    for (int i = 0; i < scenario->truth_count;
+         i++) /* an info is right about what is not worth a verdict */
         if (result->engine.hits[i].info && scenario->truths[i].required && !scenario->info_counts)
             result->engine.hits[i] = (struct hit){0};
     for (int v = 0; with_baselines && v < VARIANTS; v++)

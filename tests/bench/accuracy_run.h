@@ -16,8 +16,8 @@ struct run_result {
 };
 
 /* Names the scenario's truths and fills their gains. show: prints every verdict as it is given. */
-void run_scenario(struct scenario *scenario, bool with_baselines, bool show, struct run_result *ret_result,
-                  struct engine_cost *cost);
+void run_scenario(struct scenario *scenario, bool with_baselines, bool show,
+                  struct run_result *ret_result, struct engine_cost *cost);
 
 double process_cpu_seconds(void);
 

@@ -6,7 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANKS_A_RACK = 64, TRAY_GPUS = 4, RACK_TRAYS = 18, RACK_TRAYS_USED = 16, AFTER_ONSET_STEPS = 220 };
+enum {
+    RANKS_A_RACK = 64,
+    TRAY_GPUS = 4,
+    RACK_TRAYS = 18,
+    RACK_TRAYS_USED = 16,
+    AFTER_ONSET_STEPS = 220
+};
 
 #define BIT(x) (1u << (x))
 static const unsigned STOPS = BIT(VERDICT_HANG) | BIT(VERDICT_CRASH) | BIT(VERDICT_FAULT);
@@ -42,21 +48,26 @@ static const struct fault_family FAULTS[] = {
     {"drift", FAULT_SLOW_GPU, TARGET_RANK, 1.10, SLOW, GPU, ANY, 120, 0, 0, 0, 0, 0, 0},
     {"flapping", FAULT_SLOW_GPU, TARGET_RANK, 1.34, SLOW, GPU, ANY, 0, 20, 10, 0, 0, 0, 0},
     {"two slow GPUs", FAULT_SLOW_GPU, TARGET_RANK, 1.20, SLOW, GPU, ANY, 0, 0, 0, 0, 0, 1, 0},
-    {"host stall", FAULT_SLOW_HOST, TARGET_TRAY, 1.10, SLOW, BIT(CAUSE_HOST), ANY, 0, 0, 0, 0, 0, 0, 0},
-    {"host stall 22 %", FAULT_SLOW_HOST, TARGET_TRAY, 1.22, SLOW, BIT(CAUSE_HOST), ANY, 0, 0, 0, 0, 0, 0, 0},
+    {"host stall", FAULT_SLOW_HOST, TARGET_TRAY, 1.10, SLOW, BIT(CAUSE_HOST), ANY, 0, 0, 0, 0, 0, 0,
+     0},
+    {"host stall 22 %", FAULT_SLOW_HOST, TARGET_TRAY, 1.22, SLOW, BIT(CAUSE_HOST), ANY, 0, 0, 0, 0,
+     0, 0, 0},
     {"slow tray", FAULT_SLOW_GPU, TARGET_TRAY, 1.10, SLOW, GPU, ANY, 0, 0, 0, 0, 1, 0, 0},
     {"slow rack", FAULT_SLOW_RACK, TARGET_RACK, 1.10, SLOW, GPU, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"slow rack 5 %", FAULT_SLOW_RACK, TARGET_RACK, 1.05, SLOW, GPU, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"rail", FAULT_RAIL, TARGET_RAIL, 2.0, SLOW, BIT(CAUSE_NETWORK), TP4, 0, 0, 0, 0, 0, 0, 0},
-    {"NVSwitch tray", FAULT_SWITCH_TRAY, TARGET_RACK, 4.0, SLOW, BIT(CAUSE_NVLINK), TP8, 0, 0, 0, 0, 0, 0, 0},
-    {"NVSwitch tray, wide EP", FAULT_SWITCH_TRAY, TARGET_RACK, 3.0, SLOW, BIT(CAUSE_NVLINK), EP64, 0, 0, 0, 0, 0, 0,
-     0},
+    {"NVSwitch tray", FAULT_SWITCH_TRAY, TARGET_RACK, 4.0, SLOW, BIT(CAUSE_NVLINK), TP8, 0, 0, 0, 0,
+     0, 0, 0},
+    {"NVSwitch tray, wide EP", FAULT_SWITCH_TRAY, TARGET_RACK, 3.0, SLOW, BIT(CAUSE_NVLINK), EP64,
+     0, 0, 0, 0, 0, 0, 0},
     {"memory", FAULT_MEMORY, TARGET_RANK, 1.30, SLOW, BIT(CAUSE_MEMORY), ANY, 0, 0, 0, 0, 0, 0, 0},
     {"data loader", FAULT_DATA, TARGET_TRAY, 1.10, SLOW, BIT(CAUSE_DATA), ANY, 0, 0, 0, 0, 0, 0, 0},
-    {"lasting congestion", FAULT_CONGESTION, TARGET_JOB, 3.0, JOB, BIT(CAUSE_NETWORK), ANY, 0, 0, 0, 0, 0, 0, 0},
+    {"lasting congestion", FAULT_CONGESTION, TARGET_JOB, 3.0, JOB, BIT(CAUSE_NETWORK), ANY, 0, 0, 0,
+     0, 0, 0, 0},
     {"job regression", FAULT_REGRESSION, TARGET_JOB, 1.05, JOB, 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"NaN", FAULT_NAN, TARGET_JOB, 1, BIT(VERDICT_NUMERIC), 0, ANY, 0, 0, 0, 0, 0, 0, 0},
-    {"loss spike", FAULT_LOSS_SPIKE, TARGET_JOB, 5, BIT(VERDICT_NUMERIC), 0, ANY, 0, 0, 0, 0, 0, 0, 0},
+    {"loss spike", FAULT_LOSS_SPIKE, TARGET_JOB, 5, BIT(VERDICT_NUMERIC), 0, ANY, 0, 0, 0, 0, 0, 0,
+     0},
     {"hang", FAULT_HANG, TARGET_RANK, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"tray death", FAULT_TRAY_DEATH, TARGET_TRAY, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"Xid 79 and death", FAULT_TRAY_DEATH, TARGET_TRAY, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 79},
@@ -64,17 +75,47 @@ static const struct fault_family FAULTS[] = {
 };
 
 enum negative {
-    QUIET, USUAL, NOISY, CORRELATED, IMBALANCE_SMALL, IMBALANCE, STAGE, STAGE_LARGE, CONGESTION, CHECKPOINT,
-    CHECKPOINT_UNMARKED, EVALUATION, GC_RARE, GC_FREQUENT, EXPERTS, RANK0, SILICON, XID_APPLICATION, DIRTY, NEGATIVE_COUNT
+    QUIET,
+    USUAL,
+    NOISY,
+    CORRELATED,
+    IMBALANCE_SMALL,
+    IMBALANCE,
+    STAGE,
+    STAGE_LARGE,
+    CONGESTION,
+    CHECKPOINT,
+    CHECKPOINT_UNMARKED,
+    EVALUATION,
+    GC_RARE,
+    GC_FREQUENT,
+    EXPERTS,
+    RANK0,
+    SILICON,
+    XID_APPLICATION,
+    DIRTY,
+    NEGATIVE_COUNT
 };
 
-static const char *const NEGATIVES[] = {
-    [QUIET] = "quiet", [USUAL] = "usual noise", [NOISY] = "noise 2 %", [CORRELATED] = "lag-1 of 0.85",
-    [IMBALANCE_SMALL] = "imbalance 2 %", [IMBALANCE] = "imbalance 11 %", [STAGE] = "last stage 1.4",
-    [STAGE_LARGE] = "last stage 2.07", [CONGESTION] = "spell of congestion", [CHECKPOINT] = "checkpoints",
-    [CHECKPOINT_UNMARKED] = "checkpoints, unmarked", [EVALUATION] = "evaluations", [GC_RARE] = "GC 1/500",
-    [GC_FREQUENT] = "GC 1/50", [EXPERTS] = "busy experts", [RANK0] = "rank 0 duties", [SILICON] = "silicon 1 %",
-    [XID_APPLICATION] = "application Xid", [DIRTY] = "lost, doubled, late lines"};
+static const char *const NEGATIVES[] = {[QUIET] = "quiet",
+                                        [USUAL] = "usual noise",
+                                        [NOISY] = "noise 2 %",
+                                        [CORRELATED] = "lag-1 of 0.85",
+                                        [IMBALANCE_SMALL] = "imbalance 2 %",
+                                        [IMBALANCE] = "imbalance 11 %",
+                                        [STAGE] = "last stage 1.4",
+                                        [STAGE_LARGE] = "last stage 2.07",
+                                        [CONGESTION] = "spell of congestion",
+                                        [CHECKPOINT] = "checkpoints",
+                                        [CHECKPOINT_UNMARKED] = "checkpoints, unmarked",
+                                        [EVALUATION] = "evaluations",
+                                        [GC_RARE] = "GC 1/500",
+                                        [GC_FREQUENT] = "GC 1/50",
+                                        [EXPERTS] = "busy experts",
+                                        [RANK0] = "rank 0 duties",
+                                        [SILICON] = "silicon 1 %",
+                                        [XID_APPLICATION] = "application Xid",
+                                        [DIRTY] = "lost, doubled, late lines"};
 _Static_assert(ARRAY_LEN(NEGATIVES) == NEGATIVE_COUNT, "a name for each");
 
 int scenario_fault_families(void)
@@ -89,7 +130,8 @@ int scenario_negative_families(void)
 
 static void set_layout(struct scenario *scenario, int layout)
 {
-    static const int32_t SHAPES[LAYOUT_COUNT][3] = {{4, 1, 1}, {4, 4, 1}, {1, 1, 1}, {8, 1, 1}, {1, 1, 64}, {4, 2, 1}};
+    static const int32_t SHAPES[LAYOUT_COUNT][3] = {{4, 1, 1}, {4, 4, 1},  {1, 1, 1},
+                                                    {8, 1, 1}, {1, 1, 64}, {4, 2, 1}};
 
     scenario->layout = layout;
     scenario->config.tp = SHAPES[layout][0];
@@ -98,7 +140,8 @@ static void set_layout(struct scenario *scenario, int layout)
 }
 
 /* What jobs differ in, be they healthy or not. */
-static void set_background(struct scenario *scenario, struct random *random, const struct scenario_sizes *sizes)
+static void set_background(struct scenario *scenario, struct random *random,
+                           const struct scenario_sizes *sizes)
 {
     static const double NOISE[][2] = {{0.002, 0.1}, {0.004, 0.3}, {0.004, 0.1}, {0.01, 0.5}};
     struct model_config *config = &scenario->config;
@@ -119,7 +162,8 @@ static void set_background(struct scenario *scenario, struct random *random, con
     if (random_unit(random) < 0.3)
         config->checkpoint_steps = 70;
     if (random_unit(random) < 0.3)
-        config->dirt = (struct model_dirt){.lost = 0.001, .doubled = 0.001, .late = 0.005, .skew_ms = 10};
+        config->dirt = (struct model_dirt){
+            .lost = 0.001, .doubled = 0.001, .late = 0.005, .skew_ms = 10};
 }
 
 static void set_negative(struct scenario *scenario, enum negative kind, struct random *random)
@@ -140,8 +184,11 @@ static void set_negative(struct scenario *scenario, enum negative kind, struct r
         config->last_stage_ratio = kind == STAGE ? 1.4 : 2.07;
     }
     if (kind == CONGESTION)
-        scenario->faults[scenario->fault_count++] = (struct model_fault){
-            .kind = FAULT_CONGESTION, .tray = -1, .magnitude = 3, .from_step = middle, .until_step = middle + 10};
+        scenario->faults[scenario->fault_count++] = (struct model_fault){.kind = FAULT_CONGESTION,
+                                                                         .tray = -1,
+                                                                         .magnitude = 3,
+                                                                         .from_step = middle,
+                                                                         .until_step = middle + 10};
     if (kind == CHECKPOINT || kind == CHECKPOINT_UNMARKED)
         config->checkpoint_steps = 25;
     if (kind == EVALUATION)
@@ -164,10 +211,12 @@ static void set_negative(struct scenario *scenario, enum negative kind, struct r
         scenario->xid_tray = 3;
     }
     if (kind == DIRTY)
-        config->dirt = (struct model_dirt){.lost = 0.005, .doubled = 0.005, .late = 0.02, .nan = 0.001, .skew_ms = 10};
+        config->dirt = (struct model_dirt){
+            .lost = 0.005, .doubled = 0.005, .late = 0.02, .nan = 0.001, .skew_ms = 10};
 }
 
-static void add_truth(struct scenario *scenario, const struct fault_family *family, const struct model_fault *fault)
+static void add_truth(struct scenario *scenario, const struct fault_family *family,
+                      const struct model_fault *fault)
 {
     struct truth *truth = &scenario->truths[scenario->truth_count++];
     bool is_tray = family->target == TARGET_RANK || family->target == TARGET_TRAY;
@@ -180,7 +229,8 @@ static void add_truth(struct scenario *scenario, const struct fault_family *fami
                             .magnitude = family->magnitude};
 }
 
-static void set_fault(struct scenario *scenario, const struct fault_family *family, struct random *random)
+static void set_fault(struct scenario *scenario, const struct fault_family *family,
+                      struct random *random)
 {
     int64_t onset = family->from_start ? 0 : 60 + (int64_t)random_below(random, 50);
     int32_t racks = scenario->config.racks;
@@ -196,7 +246,8 @@ static void set_fault(struct scenario *scenario, const struct fault_family *fami
         int32_t rack = (int32_t)random_below(random, (uint32_t)racks);
         struct model_fault fault = {.kind = family->kind,
                                     .rack = rack,
-                                    .tray = rack * RACK_TRAYS + (int32_t)random_below(random, RACK_TRAYS_USED),
+                                    .tray = rack * RACK_TRAYS +
+                                            (int32_t)random_below(random, RACK_TRAYS_USED),
                                     .gpu = (int32_t)random_below(random, TRAY_GPUS),
                                     .magnitude = family->magnitude,
                                     .from_step = onset,
@@ -219,7 +270,8 @@ static void set_fault(struct scenario *scenario, const struct fault_family *fami
     }
 }
 
-struct scenario scenario_make(bool negative, int index, uint64_t seed, const struct scenario_sizes *sizes)
+struct scenario scenario_make(bool negative, int index, uint64_t seed,
+                              const struct scenario_sizes *sizes)
 {
     struct scenario scenario = {.negative = negative, .index = index, .seed = seed, .steps = 240};
     struct random random;
@@ -270,18 +322,22 @@ void scenario_name(struct scenario *scenario, const struct model *model)
         int32_t gpu = scenario->faults[i].gpu;
         truth->accepted_count = 0;
         (void)snprintf(number, sizeof number, "%d",
-                       family->target == TARGET_RAIL ? gpu : rank_of(model, ranks, truth->tray, gpu));
+                       family->target == TARGET_RAIL ? gpu
+                                                     : rank_of(model, ranks, truth->tray, gpu));
         if (family->target == TARGET_RANK)
             accept_component(truth, SCOPE_RANK, number);
         if (truth->tray != JOB_NONE)
             accept_component(truth, SCOPE_TRAY, model_tray_name(model, truth->tray));
         if (truth->rack != JOB_NONE)
             accept_component(truth, SCOPE_RACK, model_rack_name(model, truth->rack));
-        if (family->kind == FAULT_HANG) { /* its tensor and pipeline neighbours stop in compute as it does */
-            (void)snprintf(number, sizeof number, "%d", replica_of(scenario, rank_of(model, ranks, truth->tray, gpu)));
+        if (family->kind ==
+            FAULT_HANG) { /* its tensor and pipeline neighbours stop in compute as it does */
+            (void)snprintf(number, sizeof number, "%d",
+                           replica_of(scenario, rank_of(model, ranks, truth->tray, gpu)));
             accept_component(truth, SCOPE_REPLICA, number);
         }
-        if (truth->rack != JOB_NONE && scenario->config.ep == RANKS_A_RACK) { /* the same 64 ranks by another name */
+        if (truth->rack != JOB_NONE &&
+            scenario->config.ep == RANKS_A_RACK) { /* the same 64 ranks by another name */
             (void)snprintf(number, sizeof number, "ep:%d", (int)truth->rack);
             accept_component(truth, SCOPE_GROUP, number);
         }

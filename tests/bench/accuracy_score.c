@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void records_add(struct records *records, const struct scenario *scenario, const struct outcome *outcome)
+void records_add(struct records *records, const struct scenario *scenario,
+                 const struct outcome *outcome)
 {
     int count = scenario->truth_count > 0 ? scenario->truth_count : 1;
     bool all_found = scenario->truth_count > 0;
@@ -18,11 +19,13 @@ void records_add(struct records *records, const struct scenario *scenario, const
     for (int i = 0; i < count; i++) {
         const struct truth *truth = &scenario->truths[i];
         struct record *record;
-        records->items = array_grow(records->items, records->count, &records->capacity, sizeof *records->items);
+        records->items = array_grow(records->items, records->count, &records->capacity,
+                                    sizeof *records->items);
         record = &records->items[records->count++];
         *record = (struct record){.family = scenario->family,
                                   .index = scenario->index,
-                                  .ranks = scenario->config.racks * scenario->config.trays_used * scenario->config.gpus,
+                                  .ranks = scenario->config.racks * scenario->config.trays_used *
+                                           scenario->config.gpus,
                                   .noise = scenario->config.noise,
                                   .lag1 = scenario->config.noise_lag1,
                                   .negative = scenario->truth_count == 0,
@@ -73,7 +76,8 @@ struct score records_score(const struct records *records, bool node_only)
     score.precision = said > 0 ? (double)score.true_positives / said : 0;
     score.recall = wanted > 0 ? (double)score.true_positives / wanted : 0;
     score.f1 = score.true_positives > 0
-                   ? 2 * score.precision * score.recall / (score.precision + score.recall) : 0;
+                   ? 2 * score.precision * score.recall / (score.precision + score.recall)
+                   : 0;
     return score;
 }
 

@@ -8,15 +8,15 @@ struct hit {
     bool found, exact, info;
     bool cause_right;
     enum cause cause;
-    int64_t steps;        /* from the onset; for what stops the job 0 */
+    int64_t steps; /* from the onset; for what stops the job 0 */
     double seconds;
 };
 
 struct outcome {
     struct hit hits[TRUTHS_MAX];
-    int false_claims;     /* wrong component, or none was to be named */
-    int inside_claims;    /* a part of the guilty domain: false unless the domain is named as well */
-    int false_evictions;  /* healthy trays */
+    int false_claims;    /* wrong component, or none was to be named */
+    int inside_claims;   /* a part of the guilty domain: false unless the domain is named as well */
+    int false_evictions; /* healthy trays */
     char first_false[96];
 };
 
@@ -39,13 +39,15 @@ struct records {
     size_t count, capacity;
 };
 
-void records_add(struct records *records, const struct scenario *scenario, const struct outcome *outcome);
+void records_add(struct records *records, const struct scenario *scenario,
+                 const struct outcome *outcome);
 void records_free(struct records *records);
 
-/* Counted by scenario: any number of false claims in one scenario is one false positive, because what a
- * scenario's noise does once it does again. */
+/* Counted by scenario: any number of false claims in one scenario is one false positive, because
+ * what a scenario's noise does once it does again. */
 struct score {
-    int true_positives, false_negatives, false_positives, exact, scenarios, negatives_blamed, negatives;
+    int true_positives, false_negatives, false_positives, exact, scenarios, negatives_blamed,
+        negatives;
     int false_claims, false_evictions;
     double precision, recall, f1;
 };
