@@ -199,8 +199,7 @@ static enum status add_job(struct jobs *jobs, struct live_job *replaced, const s
 static bool is_same_shape(const struct job *a, const struct job *b)
 {
     return a->world_size == b->world_size && memcmp(a->size, b->size, sizeof a->size) == 0 &&
-           memcmp(a->order, b->order, sizeof a->order) == 0 && a->compute == b->compute &&
-           a->tray_count <= b->tray_count;
+           memcmp(a->order, b->order, sizeof a->order) == 0 && a->compute == b->compute;
 }
 
 enum { LIVE_NS_S = 600 };

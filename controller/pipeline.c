@@ -340,6 +340,8 @@ static void on_bad_line(void *context, int64_t line, const char *cause)
 
 static void judge_telemetry(struct pipeline *pipeline, int64_t taken, int64_t refused)
 {
+    if (pipeline->window_start_ns == 0)
+        pipeline->window_start_ns = pipeline->now_ns; /* one bad first line says nothing yet */
     pipeline->window_taken += taken;
     pipeline->window_refused += refused;
     if (pipeline->now_ns - pipeline->window_start_ns < TELEMETRY_WINDOW_S * NS_PER_S)
