@@ -255,8 +255,10 @@ enum status remediation_restore(struct remediation *core, const struct json *rec
         core->next_number = incident->number + 1;
     add_incident(core, incident);
     storm_recall(core, incident);
-    /* Its fault may have healed while nobody looked, and an engine that was born now has nothing to take back. */
-    if (!incident_has_ended(incident) && !incident_has_acted(incident) && !incident->observer_suspect)
+    /* Its fault may have healed while nobody looked, and an engine that was born now has nothing to
+     * take back. */
+    if (!incident_has_ended(incident) && !incident_has_acted(incident) &&
+        !incident->observer_suspect)
         incident->restored_ns = now_ns;
     return OK;
 }

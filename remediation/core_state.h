@@ -22,11 +22,12 @@ enum {
 #define CASCADE_NS     (10 * SECOND_NS) /* within it, what stops is a victim of the first */
 /* The minute in which a storm blows, and what its first accusations may wait for the job's next
  * steps to deny them. */
-#define STORM_WINDOW_NS     (75 * SECOND_NS)
-#define UNSEEN_LOOK_NS      (10 * SECOND_NS) /* after a restart: until a standing job has shown that it stands */
+#define STORM_WINDOW_NS (75 * SECOND_NS)
+#define UNSEEN_LOOK_NS                                                                             \
+    (10 * SECOND_NS) /* after a restart: until a standing job has shown that it stands */
 #define UNSEEN_CLEAR_NS     (600 * SECOND_NS) /* and until a fault that is not seen again is over */
-#define MEMORY_NS           (7 * DAY_NS)    /* ended incidents, repeat offenders */
-#define LOOK_AGAIN_NS       (SECOND_NS / 4) /* between two looks that only progress asks for */
+#define MEMORY_NS           (7 * DAY_NS)      /* ended incidents, repeat offenders */
+#define LOOK_AGAIN_NS       (SECOND_NS / 4)   /* between two looks that only progress asks for */
 #define POLL_EVERY_NS       (5 * SECOND_NS)
 #define RETRY_AFTER_NS      (10 * SECOND_NS) /* times the number of the try */
 #define DESCRIBE_SOON_NS    (2 * SECOND_NS)  /* while a step waits for the world */
@@ -156,7 +157,8 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
 void look_incident(struct remediation *core, struct incident *incident);
 void look_all(struct remediation *core);
 int64_t look_settle_end(const struct remediation *core, const struct incident *incident);
-/* Read from the store and not accused since: nothing is done about it until its fault is seen again. */
+/* Read from the store and not accused since: nothing is done about it until its fault is seen
+ * again. */
 bool look_is_unseen(const struct remediation *core, const struct incident *incident);
 void look_wait_for(struct incident *incident, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -200,7 +200,8 @@ struct facts facts_compute(const struct remediation *core, struct incident *inci
                  bit(FACT_RESTART_ALLOWED, restart_fact(core, incident, &facts)) |
                  bit(FACT_LEASE_HELD, core->guards.lease_held) |
                  bit(FACT_CLOCK_TRUSTED, core->guards.clock_trusted) |
-                 bit(FACT_TELEMETRY_SEEN, core->guards.telemetry_ok && !look_is_unseen(core, incident)) |
+                 bit(FACT_TELEMETRY_SEEN,
+                     core->guards.telemetry_ok && !look_is_unseen(core, incident)) |
                  bit(FACT_STORE_UP, core->guards.store_up) | bit(FACT_UNPAUSED, !core->paused) |
                  bit(FACT_BREAKER_CLOSED, breaker_fact(core, incident, step)) |
                  bit(FACT_BUDGET_AVAILABLE, budget_fact(core, incident, step, &facts)) |

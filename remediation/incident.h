@@ -128,10 +128,11 @@ struct incident {
     struct incident_cost cost;
     char waiting_for[SENTENCE_BYTES]; /* "" when it waits for nothing */
     int64_t deadline_ns;              /* of the phase; 0 in the ends */
-    int64_t restored_ns; /* a new process read it and nobody has accused it since; 0: seen by this one */
-    int64_t cleared_ns;               /* a clear came and may be superseded; 0 none */
-    bool corroborated;                /* a second source agrees: the job stopped */
-    int64_t repeats; /* incidents of these nodes in seven days, this one included */
+    int64_t restored_ns; /* a new process read it and nobody has accused it since; 0: seen by this
+                            one */
+    int64_t cleared_ns;  /* a clear came and may be superseded; 0 none */
+    bool corroborated;   /* a second source agrees: the job stopped */
+    int64_t repeats;     /* incidents of these nodes in seven days, this one included */
     char approved_by[64], acked_by[64], fenced_by[64];
 
     int64_t step_at_fault;   /* last step before; JOB_NONE */

@@ -180,7 +180,8 @@ bool look_is_unseen(const struct remediation *core, const struct incident *incid
 {
     if (incident->restored_ns == 0)
         return false;
-    /* A hard fault needs no second word where the job still stands: that it stopped is its proof. */
+    /* A hard fault needs no second word where the job still stands: that it stopped is its proof.
+     */
     if (incident_is_hard(incident) && core->now_ns >= incident->restored_ns + UNSEEN_LOOK_NS)
         return job_goes_on(core, incident);
     return true;
@@ -567,8 +568,8 @@ static void look_phase(struct remediation *core, struct incident *incident)
 
 static void look_cleared(struct remediation *core, struct incident *incident)
 {
-    if (incident->cleared_ns == 0 && look_is_unseen(core, incident) && job_goes_on(core, incident) &&
-        core->now_ns >= incident->restored_ns + UNSEEN_CLEAR_NS)
+    if (incident->cleared_ns == 0 && look_is_unseen(core, incident) &&
+        job_goes_on(core, incident) && core->now_ns >= incident->restored_ns + UNSEEN_CLEAR_NS)
         incident->cleared_ns = core->now_ns; /* it would have been accused again by now */
     if (incident->cleared_ns == 0 || core->now_ns < incident->cleared_ns + CLEAR_GRACE_NS)
         return;

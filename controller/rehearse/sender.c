@@ -1,6 +1,7 @@
-/* One batch under way at a time; the next one gathers meanwhile. The order of lines is kept over all sources: when the
- * machine stalls, a moment of real time is a minute of the rehearsal, and lines of one rank that overtake those of
- * another by a minute would be a fault that nobody played. */
+/* One batch under way at a time; the next one gathers meanwhile. The order of lines is kept over
+ * all sources: when the machine stalls, a moment of real time is a minute of the rehearsal, and
+ * lines of one rank that overtake those of another by a minute would be a fault that nobody played.
+ */
 #include "controller/rehearse/sender.h"
 
 #include "controller/io/compress.h"
@@ -67,7 +68,8 @@ static void on_answer(void *context, const struct http_answer *answer)
     if (answer->code / 100 != 2) {
         sender->counts.refused_batches++;
         size_t length = answer->body.length < CAUSE_BYTES ? answer->body.length : CAUSE_BYTES;
-        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "", length);
+        AUTO_FREE char *body = xstrndup(answer->body.bytes != NULL ? answer->body.bytes : "",
+                                        length);
         fprintf(stderr, "a batch was refused with HTTP %d: %s\n", answer->code, body);
     }
     sender->counts.batches++;

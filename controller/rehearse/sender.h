@@ -1,5 +1,6 @@
-/* Ranks as senders: lines in a buffer, batches to POST /write in order, every other one gzipped; a batch
- * that was refused for now is sent again. What does not fit is dropped, oldest first, and counted.
+/* Ranks as senders: lines in a buffer, batches to POST /write in order, every other one gzipped; a
+ * batch that was refused for now is sent again. What does not fit is dropped, oldest first, and
+ * counted.
  */
 #ifndef BROOM_REHEARSE_SENDER_H
 #define BROOM_REHEARSE_SENDER_H

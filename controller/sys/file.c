@@ -9,11 +9,12 @@ enum status file_read(const char *path, size_t limit_bytes, struct text *out, st
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (file == NULL)
-        return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s", path,
-                         strerror(errno));
+        return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s",
+                         path, strerror(errno));
     char block[16384];
     size_t start = out->length;
-    for (size_t got; (got = fread(block, 1, sizeof block, file)) > 0 && out->length - start <= limit_bytes;)
+    for (size_t got;
+         (got = fread(block, 1, sizeof block, file)) > 0 && out->length - start <= limit_bytes;)
         text_add_bytes(out, block, got);
     bool failed = ferror(file) != 0;
     if (file != stdin)

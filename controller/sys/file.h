@@ -4,7 +4,9 @@
 
 #include "controller/base/text.h"
 
-/* Appends the file to out; "-" is stdin. ERR_NOT_FOUND, ERR_IO, ERR_LIMIT (over limit_bytes); the message names the file. */
-MUST_CHECK enum status file_read(const char *path, size_t limit_bytes, struct text *out, struct error *reterr);
+/* Appends the file to out; "-" is stdin. ERR_NOT_FOUND, ERR_IO, ERR_LIMIT (over limit_bytes); the
+ * message names the file. */
+MUST_CHECK enum status file_read(const char *path, size_t limit_bytes, struct text *out,
+                                 struct error *reterr);
 
 #endif

@@ -1,16 +1,15 @@
-/* What taking in samples costs, per CPU second on one core, without HTTP (ingest_http.py measures that):
- *   plain      the same lines split with memchr and read with strtod, nothing kept: what a straightforward parser costs
- *   parse      our parser, nothing kept
- *   +series    the job registry and the ring of recent samples
- *   +recorder  and the compressed recording on disk
- *   +detect    and the detection engine
- * Then resident memory, and the time from the last sample of a step to the engine's answer.
+/* What taking in samples costs, per CPU second on one core, without HTTP (ingest_http.py measures
+ * that): plain      the same lines split with memchr and read with strtod, nothing kept: what a
+ * straightforward parser costs parse      our parser, nothing kept +series    the job registry and
+ * the ring of recent samples +recorder  and the compressed recording on disk +detect    and the
+ * detection engine Then resident memory, and the time from the last sample of a step to the
+ * engine's answer.
  *
  * usage: bench_ingest [RANKS] [STEPS]      default 10368 ranks, 60 steps
  */
+#include "controller/ingest/lineproto.h"
 #include "controller/io/recorder.h"
 #include "controller/jobs.h"
-#include "controller/ingest/lineproto.h"
 #include "controller/sys/clock.h"
 #include "detectors/stats/gsl.h"
 
@@ -39,10 +38,12 @@ static void make_step(struct text *out, int32_t ranks, int64_t step, uint64_t *s
     for (int32_t rank = 0; rank < ranks; rank++) {
         double compute = 1600 * (1 + 0.01 * noise(state));
         text_addf(out,
-                  "step,job=bench/ingest,rank=%d step=%lldi,step_ms=%.2f,allreduce_ms=%.2f,compute_ms=%.2f,sm=%.3f,mem=%.3f,"
+                  "step,job=bench/ingest,rank=%d "
+                  "step=%lldi,step_ms=%.2f,allreduce_ms=%.2f,compute_ms=%.2f,sm=%.3f,mem=%.3f,"
                   "tokens=%di,grad_norm=%.4f %lld\n",
-                  rank, (long long)step, 2000 + 5 * noise(state), 2000 - compute, compute, 0.9 + 0.01 * noise(state),
-                  0.75, 8192, 1 + 0.1 * noise(state), (long long)(START_NS + step * STEP_NS + rank));
+                  rank, (long long)step, 2000 + 5 * noise(state), 2000 - compute, compute,
+                  0.9 + 0.01 * noise(state), 0.75, 8192, 1 + 0.1 * noise(state),
+                  (long long)(START_NS + step * STEP_NS + rank));
     }
 }
 
@@ -72,7 +73,7 @@ static int64_t parse_plain(struct view bytes)
 /* ---- our way ---- */
 
 struct bench {
-    struct jobs *jobs;         /* NULL: parse only */
+    struct jobs *jobs; /* NULL: parse only */
     int64_t samples;
 };
 
@@ -86,7 +87,9 @@ static void on_sample(void *context, const struct sample *sample)
 
 static struct jobs *make_jobs(int32_t ranks, bool detect)
 {
-    struct jobs_limits limits = {.memory_bytes = INT64_C(4) << 30, .series_bytes_per_job = 256 << 20, .jobs = 4,
+    struct jobs_limits limits = {.memory_bytes = INT64_C(4) << 30,
+                                 .series_bytes_per_job = 256 << 20,
+                                 .jobs = 4,
                                  .ranks = JOB_RANKS_MAX};
     struct engine_params params = engine_params_default();
     params.enabled = detect;
@@ -98,8 +101,10 @@ static struct jobs *make_jobs(int32_t ranks, bool detect)
         AUTO_TEXT node = {0};
         text_addf(&rack, "rack-%d", rank / 64);
         text_addf(&node, "node-%d", rank / 4);
-        job->ranks[rank].tray = rank % 4 == 0 ? job_intern_tray(job, node.bytes, job_intern_rack(job, rack.bytes, NULL))
-                                              : job->ranks[rank - 1].tray;
+        job->ranks[rank].tray = rank % 4 == 0
+                                    ? job_intern_tray(job, node.bytes,
+                                                      job_intern_rack(job, rack.bytes, NULL))
+                                    : job->ranks[rank - 1].tray;
         job->ranks[rank].gpu = job->ranks[rank].rail = (int16_t)(rank % 4);
     }
     job->compute = COMPUTE_KERNEL;
@@ -115,7 +120,8 @@ static int64_t resident_mib(void)
     return usage.ru_maxrss / 1024;
 }
 
-static void print_row(const char *name, int64_t fields, size_t bytes, int64_t cpu_ns, double plain_rate)
+static void print_row(const char *name, int64_t fields, size_t bytes, int64_t cpu_ns,
+                      double plain_rate)
 {
     double seconds = (double)cpu_ns / (double)NS_PER_S;
     double rate = (double)fields / seconds / 1e6;
@@ -142,14 +148,16 @@ struct variant {
     bool keeps, records, detects;
 };
 
-/* Feeds all steps; the slowest time from the end of a step's bytes to all verdicts taken is *ret_latency_ns. */
-static int64_t run_variant(const struct variant *variant, const struct text *steps, int32_t ranks, int32_t count,
-                           int64_t *ret_latency_ns)
+/* Feeds all steps; the slowest time from the end of a step's bytes to all verdicts taken is
+ * *ret_latency_ns. */
+static int64_t run_variant(const struct variant *variant, const struct text *steps, int32_t ranks,
+                           int32_t count, int64_t *ret_latency_ns)
 {
     char dir[] = "/tmp/broom-bench-XXXXXX";
     struct recorder *recorder = NULL;
     struct bench bench = {.jobs = variant->keeps ? make_jobs(ranks, variant->detects) : NULL};
-    if (mkdtemp(dir) == NULL || (variant->records && recorder_open(dir, INT64_C(8) << 30, &recorder, NULL) != OK))
+    if (mkdtemp(dir) == NULL ||
+        (variant->records && recorder_open(dir, INT64_C(8) << 30, &recorder, NULL) != OK))
         abort();
     int64_t began_ns = clock_cpu_ns();
     *ret_latency_ns = 0;
@@ -199,20 +207,24 @@ int main(int argc, char **argv)
     }
     int64_t fields = (int64_t)ranks * count * FIELDS_A_LINE;
     int64_t base_mib = resident_mib();
-    printf("%d ranks, %d steps, %d fields a line, %.0f MB\n\n%-12s%10s%10s%10s\n", ranks, count, FIELDS_A_LINE,
-           (double)bytes / 1e6, "", "Mfields/s", "MB/s", "x plain");
+    printf("%d ranks, %d steps, %d fields a line, %.0f MB\n\n%-12s%10s%10s%10s\n", ranks, count,
+           FIELDS_A_LINE, (double)bytes / 1e6, "", "Mfields/s", "MB/s", "x plain");
     int64_t began_ns = clock_cpu_ns();
     for (int32_t step = 0; step < count; step++)
-        if (parse_plain((struct view){steps[step].bytes, steps[step].length}) != (int64_t)ranks * FIELDS_A_LINE)
+        if (parse_plain((struct view){steps[step].bytes, steps[step].length}) !=
+            (int64_t)ranks * FIELDS_A_LINE)
             abort();
     int64_t plain_ns = clock_cpu_ns() - began_ns;
     double plain_rate = (double)fields / ((double)plain_ns / 1e9) / 1e6;
     print_row("plain", fields, bytes, plain_ns, 0);
     int64_t latency_ns = 0;
     for (size_t i = 0; i < ARRAY_LEN(variants); i++)
-        print_row(variants[i].name, fields, bytes, run_variant(&variants[i], steps, ranks, count, &latency_ns), plain_rate);
-    printf("\nresident, without the lines themselves   %lld MiB\n", (long long)(resident_mib() - base_mib));
-    printf("last sample of a step to its verdicts     %.1f ms at worst\n", (double)latency_ns / 1e6);
+        print_row(variants[i].name, fields, bytes,
+                  run_variant(&variants[i], steps, ranks, count, &latency_ns), plain_rate);
+    printf("\nresident, without the lines themselves   %lld MiB\n",
+           (long long)(resident_mib() - base_mib));
+    printf("last sample of a step to its verdicts     %.1f ms at worst\n",
+           (double)latency_ns / 1e6);
     for (int32_t step = 0; step < count; step++)
         text_done(&steps[step]);
     xfree(steps);

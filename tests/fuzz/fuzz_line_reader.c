@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct view block;
     size_t total = 0;
     if (line_reader_open(path, &reader, &error) == OK)
-        while (total < (64 << 20) && line_reader_next(reader, &block, &error) == OK && block.length > 0)
+        while (total < (64 << 20) && line_reader_next(reader, &block, &error) == OK &&
+               block.length > 0)
             total += block.length;
     line_reader_free(reader);
     unlink(path);

@@ -1,5 +1,6 @@
-/* Runs a fuzz target over its corpus without libFuzzer: every file as it is, then cut short and with bytes changed, by a
- * seeded generator, so that two runs do the same. Prints the file before a crash can happen. */
+/* Runs a fuzz target over its corpus without libFuzzer: every file as it is, then cut short and
+ * with bytes changed, by a seeded generator, so that two runs do the same. Prints the file before a
+ * crash can happen. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -26,7 +26,8 @@ void temp_postgres_start(struct temp_postgres *temp, bool is_durable);
 void temp_postgres_start_in(struct temp_postgres *temp, const char *dir, bool is_durable);
 void temp_postgres_stop(struct temp_postgres *temp);
 pid_t temp_postgres_pid(const struct temp_postgres *temp);
-/* Signals the server, which must be there: a process id of 0 would mean the whole group of the test. */
+/* Signals the server, which must be there: a process id of 0 would mean the whole group of the
+ * test. */
 void temp_postgres_kill(const struct temp_postgres *temp, int signal_number);
 
 /* An empty directory that the account postgres can pass through; the caller gives it to

@@ -253,7 +253,8 @@ TEST(a_record_that_is_none_is_refused_with_its_reason)
 }
 
 TESTS(T(a_fault_that_healed_while_nobody_looked_is_not_acted_on),
-      T(a_fault_that_is_seen_again_after_a_restart_is_acted_on), T(a_lost_tray_ends_the_same_wherever_we_are_killed),
+      T(a_fault_that_is_seen_again_after_a_restart_is_acted_on),
+      T(a_lost_tray_ends_the_same_wherever_we_are_killed),
       T(a_rack_fault_ends_the_same_wherever_we_are_killed),
       T(a_slow_rank_ends_the_same_wherever_we_are_killed),
       T(a_hold_without_spare_ends_the_same_wherever_we_are_killed),

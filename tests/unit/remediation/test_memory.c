@@ -1,4 +1,5 @@
-/* What the core keeps is bounded also over years: looked at from inside, since nothing outside tells. */
+/* What the core keeps is bounded also over years: looked at from inside, since nothing outside
+ * tells. */
 #include "remediation/core_state.h"
 #include "tests/harness/test.h"
 
@@ -10,7 +11,8 @@
 
 static void step(struct remediation *core, const char *job, int64_t number, int64_t now_ns)
 {
-    struct engine_progress progress = {.step = number, .step_time_ns = now_ns, .ranks_reporting = 4};
+    struct engine_progress progress = {
+        .step = number, .step_time_ns = now_ns, .ranks_reporting = 4};
     remediation_progress(core, job, &progress, now_ns);
 }
 
@@ -23,10 +25,12 @@ static void drop_effects(struct remediation *core)
 
 TEST(jobs_of_which_nothing_was_said_for_a_day_are_forgotten_unless_an_incident_remembers_them)
 {
-    struct remediation_params params = {.daemon_mode = MODE_OBSERVE, .actuator = "none", .next_number = 1};
+    struct remediation_params params = {
+        .daemon_mode = MODE_OBSERVE, .actuator = "none", .next_number = 1};
     AUTO(remediation_free) struct remediation *core = remediation_new(&params);
     AUTO(job_free) struct job *broken = job_new("broken", 4);
-    struct verdict fault = {.kind = VERDICT_CRASH, .scope = SCOPE_RANK, .id = "1", .time_ns = START};
+    struct verdict fault = {
+        .kind = VERDICT_CRASH, .scope = SCOPE_RANK, .id = "1", .time_ns = START};
     char name[32];
     for (int i = 0; i < 100; i++) {
         (void)snprintf(name, sizeof name, "short-lived-%d", i);
@@ -51,7 +55,8 @@ TEST(jobs_of_which_nothing_was_said_for_a_day_are_forgotten_unless_an_incident_r
 
 TEST(policies_may_be_handed_to_the_core_that_follows)
 {
-    struct remediation_params params = {.daemon_mode = MODE_OBSERVE, .actuator = "none", .next_number = 1};
+    struct remediation_params params = {
+        .daemon_mode = MODE_OBSERVE, .actuator = "none", .next_number = 1};
     AUTO(remediation_free) struct remediation *core = remediation_new(&params);
     AUTO(remediation_free) struct remediation *next = remediation_new(&params);
     struct policy_set *set = policy_set_new();

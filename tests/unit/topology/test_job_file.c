@@ -150,10 +150,11 @@ TEST(sizes_whose_product_is_beyond_all_numbers_are_refused)
 {
     struct job *job = NULL;
     struct error error;
-    CU_ASSERT_EQUAL(parse("{\"job\":\"x\",\"world_size\":8,\"parallel\":{\"tp\":131072,\"cp\":131072,"
-                          "\"pp\":131072,\"dp\":131072,\"ep\":131072}}",
-                          &job, &error),
-                    ERR_INVALID);
+    CU_ASSERT_EQUAL(
+        parse("{\"job\":\"x\",\"world_size\":8,\"parallel\":{\"tp\":131072,\"cp\":131072,"
+              "\"pp\":131072,\"dp\":131072,\"ep\":131072}}",
+              &job, &error),
+        ERR_INVALID);
     CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "parallel"));
 }
 
