@@ -182,6 +182,42 @@ TEST(an_action_that_the_cluster_never_saw_is_a_disagreement)
     close_bench(&bench);
 }
 
+static void tell_recorded(struct bench *bench, const char *phase, const char *rule)
+{
+    struct model_fault fault = scenario_fault(bench->scenario, test_seed());
+    text_clear(&bench->incident);
+    text_addf(&bench->incident,
+              "[{\"ref\":\"INC-1\",\"number\":1,\"kind\":\"slow\",\"scope\":\"rack\","
+              "\"domain\":\"%s\",\"severity\":3,\"status\":\"open\",\"phase\":\"%s\","
+              "\"rule\":\"%s\",\"plan\":\"record\",\"timeline\":[],\"state\":{\"actions\":[]}}]",
+              model_rack_name(cluster_model(bench->cluster), fault.rack), phase, rule);
+}
+
+TEST(what_is_only_recorded_must_be_decided_so_and_left_as_it_is)
+{
+    struct bench bench = {.scenario = scenario_find("slow-rack")};
+    AUTO_TEXT out = {0};
+    char lists[128];
+    bench.cluster = scenario_build(bench.scenario, test_seed());
+    bench.endings = endings_new(bench.scenario, test_seed());
+    cluster_start(bench.cluster, START_NS);
+    cluster_advance(bench.cluster, START_NS + 700 * SECOND, ignore, NULL);
+    tell_recorded(&bench, "confirmed", "everything-else");
+    CU_ASSERT_EQUAL(check(&bench, &out), 0);
+    tell_recorded(&bench, "confirmed", "");
+    CU_ASSERT_EQUAL(check(&bench, &out), 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.bytes, "no policy decided INC-1"));
+    tell_recorded(&bench, "escalated", "everything-else");
+    CU_ASSERT_EQUAL(check(&bench, &out), 1);
+    tell_recorded(&bench, "confirmed", "everything-else");
+    snprintf(lists, sizeof lists, ",\"nodes\":[\"%s\"]",
+             model_tray_name(cluster_model(bench.cluster), 0));
+    operate(&bench, "INC-1/0/2/1", "cordon", lists);
+    CU_ASSERT(check(&bench, &out) >= 2);
+    CU_ASSERT_PTR_NOT_NULL(strstr(out.bytes, "should be left alone"));
+    close_bench(&bench);
+}
+
 TEST(every_scenario_has_a_name_a_summary_and_a_fault_inside_its_cluster)
 {
     for (size_t i = 0; i < scenario_count(); i++) {
@@ -204,4 +240,5 @@ TESTS(T(a_rehearsal_that_ended_as_it_must_has_no_disagreement), T(nothing_done_i
       T(a_cordon_of_a_healthy_node_is_a_disagreement),
       T(an_incident_about_the_wrong_place_is_a_disagreement),
       T(an_action_that_the_cluster_never_saw_is_a_disagreement),
+      T(what_is_only_recorded_must_be_decided_so_and_left_as_it_is),
       T(every_scenario_has_a_name_a_summary_and_a_fault_inside_its_cluster))

@@ -81,6 +81,36 @@ TEST(a_switch_tray_slows_tensor_collectives_of_its_rack_alone)
     CU_ASSERT_DOUBLE_EQUAL(growth(sums.tp, &sums, 5), 1, 0.1);
 }
 
+static void count_reports(void *context, const struct sample *sample)
+{
+    int *reports = context;
+    if (sample->measurement != MEASUREMENT_EVENT ||
+        !view_equals(sample->kind, "nvswitch_tray_fault"))
+        return;
+    CU_ASSERT(sample->rack.length > 0 && sample->host.length == 0);
+    CU_ASSERT_DOUBLE_EQUAL(sample->values[FIELD_TRAY], 6, 0.01);
+    ++*reports;
+}
+
+TEST(a_switch_tray_is_reported_once_where_a_monitor_sees_it)
+{
+    for (int reported = 0; reported < 2; reported++) {
+        struct model_config config = model_config_default();
+        AUTO(model_free) struct model *model = model_new(&config);
+        int reports = 0;
+        model_add_fault(model, &(struct model_fault){.kind = FAULT_SWITCH_TRAY,
+                                                     .rack = 1,
+                                                     .gpu = 6,
+                                                     .magnitude = 2,
+                                                     .from_step = 10,
+                                                     .reported = reported == 1});
+        model_start(model, config.start_ns, 0);
+        while (model_info(model).last_step < 20)
+            model_step(model, count_reports, &reports);
+        CU_ASSERT_EQUAL(reports, reported);
+    }
+}
+
 TEST(memory_pressure_fills_the_memory_of_one_gpu_and_makes_it_unsteady)
 {
     struct sums sums = play(
@@ -151,6 +181,7 @@ TEST(names_of_faults_are_read_back)
 
 TESTS(T(a_rail_slows_the_transfer_of_the_groups_that_use_it),
       T(a_switch_tray_slows_tensor_collectives_of_its_rack_alone),
+      T(a_switch_tray_is_reported_once_where_a_monitor_sees_it),
       T(memory_pressure_fills_the_memory_of_one_gpu_and_makes_it_unsteady),
       T(a_slow_loader_shows_in_the_data_time_and_a_regression_in_every_rank),
       T(congestion_slows_transfer_and_a_slow_rack_all_of_its_gpus),
