@@ -81,7 +81,8 @@ static void put_title(struct screen *screen)
 /* What stands there when the record names nothing. */
 static const char *nothing_to_wait_for(const struct incident_view *view)
 {
-    if (strcmp(view->phase, "done") == 0)
+    bool is_over = strcmp(view->phase, "done") == 0 || strcmp(view->status, "closed") == 0;
+    if (is_over)
         return "nothing: it is over";
     if (strcmp(view->phase, "cancelled") == 0)
         return "nothing: it was called off";
@@ -107,7 +108,7 @@ static void put_waiting(struct screen *screen)
         text_add(&text, ")");
     }
     bool needs_person = strcmp(view->phase, "awaiting_approval") == 0 ||
-                        strcmp(view->phase, "escalated") == 0;
+                        (strcmp(view->phase, "escalated") == 0 && view->is_open);
     put(screen, NULL, "\n");
     put(screen, needs_person ? "1;33" : "1", "Waiting for ");
     put(screen, needs_person ? "1;33" : NULL, text.bytes);
