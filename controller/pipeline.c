@@ -77,14 +77,51 @@ static void on_world(void *context, const struct world *world)
     drain(pipeline);
 }
 
+static int32_t most_gpus_of_tray(const struct job *job)
+{
+    int32_t most = 0;
+    for (int32_t r = 0; r < job->world_size; r++)
+        most = job->ranks[r].gpu >= most ? job->ranks[r].gpu + 1 : most;
+    return most;
+}
+
+/* The live jobs, and those of open incidents that nobody sends for since broomd was started. */
+static size_t jobs_to_ask(const struct pipeline *pipeline, struct job_question **ret_jobs)
+{
+    struct job_question *jobs = NULL;
+    size_t count = 0, capacity = 0;
+    for (const struct live_job *live = jobs_first(pipeline->jobs); live != NULL;
+         live = live->next) {
+        const struct job *job = engine_job(live->engine);
+        jobs = array_grow(jobs, count, &capacity, sizeof *jobs);
+        jobs[count++] = (struct job_question){job->name, job->workload_json, job->world_size,
+                                              most_gpus_of_tray(job)};
+    }
+    for (size_t i = 0; i < remediation_incident_count(pipeline->core); i++) {
+        const struct incident *incident = remediation_incident_at(pipeline->core, i);
+        if (incident_has_ended(incident) || incident->workload_json == NULL ||
+            jobs_find(pipeline->jobs, view_of(incident->job)) != NULL)
+            continue;
+        jobs = array_grow(jobs, count, &capacity, sizeof *jobs);
+        jobs[count++] = (struct job_question){incident->job, incident->workload_json,
+                                              incident->world_size, incident->gpus_per_node};
+    }
+    *ret_jobs = jobs;
+    return count;
+}
+
 static void describe(struct pipeline *pipeline)
 {
     struct actuator *actuator = pipeline->ports.actuator;
+    struct job_question *jobs;
     if (actuator == NULL || pipeline->is_describing)
         return;
     pipeline->is_describing = true;
     pipeline->described_ns = pipeline->now_ns;
-    actuator->describe(actuator->self, on_world, pipeline);
+    size_t count = jobs_to_ask(pipeline, &jobs);
+    struct world_question question = {jobs, count};
+    actuator->describe(actuator->self, &question, on_world, pipeline);
+    xfree(jobs);
 }
 
 static void add_spoolable(void *context, const char *record)

@@ -93,12 +93,14 @@ static struct world_node pretend_node(const struct replay *replay, const struct 
 }
 
 /* All trays of the recording's jobs, ready; those that hold no rank are spares. */
-static void pretend_describe(void *self, world_done_fn *done, void *context)
+static void pretend_describe(void *self, const struct world_question *question, world_done_fn *done,
+                             void *context)
 {
     const struct replay *replay = self;
     struct world_node *nodes = NULL;
     struct world_job *jobs = NULL;
     size_t node_count = 0, node_capacity = 0, job_count = 0, job_capacity = 0;
+    (void)question;
     for (const struct live_job *live = jobs_first(pipeline_jobs(replay->pipeline)); live != NULL;
          live = live->next) {
         const struct job *job = engine_job(live->engine);

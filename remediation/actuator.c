@@ -14,6 +14,9 @@ static const char *const VERB_NAMES[VERB_COUNT] = {
     [VERB_RELEASE_SPARE] = "release_spare",
     [VERB_RESTART_JOB] = "restart_job",
     [VERB_HAND_OVER] = "hand_over",
+    [VERB_FENCE] = "fence",
+    [VERB_DRAIN] = "drain",
+    [VERB_FORCE_DELETE] = "force_delete",
 };
 
 static const char *const OUTCOME_NAMES[OUTCOME_COUNT] = {
@@ -67,18 +70,33 @@ static const char *copy_text(const char *text)
     return text != NULL ? xstrdup(text) : NULL;
 }
 
+static const char *const *copy_texts(const char *const *texts, size_t count)
+{
+    if (texts == NULL)
+        return NULL;
+    const char **copies = xcalloc(count, sizeof *copies);
+    for (size_t i = 0; i < count; i++)
+        copies[i] = copy_text(texts[i]);
+    return copies;
+}
+
+static void free_texts(const char *const *texts, size_t count)
+{
+    for (size_t i = 0; texts != NULL && i < count; i++)
+        xfree(texts[i]);
+    xfree(texts);
+}
+
 static void copy_job(struct world_job *to, const struct world_job *from)
 {
     *to = *from;
     to->name = copy_text(from->name);
     to->uid = copy_text(from->uid);
     to->phase = copy_text(from->phase);
-    if (from->rank_nodes == NULL)
-        return;
-    const char **rank_nodes = xcalloc((size_t)from->rank_count, sizeof *rank_nodes);
-    for (int32_t i = 0; i < from->rank_count; i++)
-        rank_nodes[i] = copy_text(from->rank_nodes[i]);
-    to->rank_nodes = rank_nodes;
+    to->waiting_for = copy_text(from->waiting_for);
+    to->restart_refusal = copy_text(from->restart_refusal);
+    to->rank_nodes = copy_texts(from->rank_nodes, (size_t)from->rank_count);
+    to->stuck_nodes = copy_texts(from->stuck_nodes, from->stuck_count);
 }
 
 struct world *world_copy(const struct world *world)
@@ -93,6 +111,8 @@ struct world *world_copy(const struct world *world)
         nodes[i].nvlink_domain = copy_text(world->nodes[i].nvlink_domain);
         nodes[i].cordoned_by = copy_text(world->nodes[i].cordoned_by);
         nodes[i].promised_to = copy_text(world->nodes[i].promised_to);
+        nodes[i].fenced_by = copy_text(world->nodes[i].fenced_by);
+        nodes[i].uncordoned_by = copy_text(world->nodes[i].uncordoned_by);
     }
     for (size_t i = 0; i < world->job_count; i++)
         copy_job(&jobs[i], &world->jobs[i]);
@@ -115,15 +135,18 @@ void world_free(struct world *world)
         xfree(world->nodes[i].nvlink_domain);
         xfree(world->nodes[i].cordoned_by);
         xfree(world->nodes[i].promised_to);
+        xfree(world->nodes[i].fenced_by);
+        xfree(world->nodes[i].uncordoned_by);
     }
     for (size_t i = 0; i < world->job_count; i++) {
         const struct world_job *job = &world->jobs[i];
-        for (int32_t r = 0; job->rank_nodes != NULL && r < job->rank_count; r++)
-            xfree(job->rank_nodes[r]);
-        xfree(job->rank_nodes);
+        free_texts(job->rank_nodes, (size_t)job->rank_count);
+        free_texts(job->stuck_nodes, job->stuck_count);
         xfree(job->name);
         xfree(job->uid);
         xfree(job->phase);
+        xfree(job->waiting_for);
+        xfree(job->restart_refusal);
     }
     xfree(world->nodes);
     xfree(world->jobs);

@@ -21,6 +21,9 @@ enum verb {
     VERB_RELEASE_SPARE,
     VERB_RESTART_JOB,
     VERB_HAND_OVER,
+    VERB_FENCE, /* nodes: power them off, or confirm that they are; never done by cordoning */
+    VERB_DRAIN, /* nodes: evict what runs there, the job's own pods left out */
+    VERB_FORCE_DELETE, /* nodes, fenced by somebody's word: the job's pods that never end there */
     VERB_COUNT
 };
 
@@ -74,6 +77,8 @@ struct world_node {
     bool spare;       /* set aside for replacement, holds no rank */
     const char *promised_to; /* job or NULL */
     int32_t gpus_allocatable;
+    const char *fenced_by; /* who vouches that it is off (an out-of-service taint): NULL nobody */
+    const char *uncordoned_by; /* who took a cordon of ours off, where the cluster tells; or NULL */
 };
 
 struct world_job {
@@ -85,6 +90,22 @@ struct world_job {
     int64_t checkpoint_time_ns;
     const char *const *rank_nodes; /* node of each rank, or NULL when unknown */
     int32_t rank_count;
+    const char *waiting_for; /* what keeps it from running, one sentence, names the node; or NULL */
+    const char *restart_refusal; /* why a restart cannot be made now, one sentence; NULL: it can */
+    const char *const *stuck_nodes; /* nodes that are down and whose pods of this job never end */
+    size_t stuck_count;
+};
+
+/* What describe is asked about: the jobs that broomd knows, and the workload that each is. */
+struct job_question {
+    const char *job;
+    const char *workload_json; /* NULL when unknown: the job cannot be described then */
+    int32_t world_size;        /* ranks; 0 unknown */
+    int32_t gpus_per_node;     /* ranks a node; 0 unknown */
+};
+struct world_question {
+    const struct job_question *jobs;
+    size_t job_count;
 };
 
 struct world {
@@ -102,7 +123,9 @@ struct actuator {
     bool changes_world; /* false for dry_run */
     void (*start)(void *self, const struct action *action, action_done_fn *done, void *context);
     void (*poll)(void *self, const struct action *action, action_done_fn *done, void *context);
-    void (*describe)(void *self, world_done_fn *done, void *context);
+    /* question is borrowed for the call. The answer tells every node, and the jobs asked about. */
+    void (*describe)(void *self, const struct world_question *question, world_done_fn *done,
+                     void *context);
     void (*free)(void *self);
     void *self;
 };

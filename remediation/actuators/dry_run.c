@@ -29,10 +29,12 @@ static void poll(void *self, const struct action *action, action_done_fn *done, 
     done(context, &result);
 }
 
-static void describe(void *self, world_done_fn *done, void *context)
+static void describe(void *self, const struct world_question *question, world_done_fn *done,
+                     void *context)
 {
     struct world world = {.reason = "dry run: no cluster is asked"};
     (void)self;
+    (void)question;
     done(context, &world);
 }
 

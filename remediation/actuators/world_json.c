@@ -12,17 +12,25 @@ static struct world_node read_node(const struct json *node)
                                .cordoned_by = json_get_string(node, "cordoned_by", NULL),
                                .spare = json_get_bool(node, "spare", false),
                                .promised_to = json_get_string(node, "promised_to", NULL),
+                               .fenced_by = json_get_string(node, "fenced_by", NULL),
+                               .uncordoned_by = json_get_string(node, "uncordoned_by", NULL),
                                .gpus_allocatable = (int32_t)json_get_int(node, "gpus", 0)};
+}
+
+/* The strings are borrowed, the array is the caller's; NULL for an empty or a missing one. */
+static const char *const *read_names(const struct json *names)
+{
+    size_t count = json_size(names), i = 0;
+    const char **texts = count > 0 ? xcalloc(count, sizeof *texts) : NULL;
+    for (const struct json *name = json_first(names); name != NULL; name = json_next(name))
+        texts[i++] = json_string(name, "");
+    return texts;
 }
 
 static struct world_job read_job(const struct json *job)
 {
-    const struct json *names = json_get(job, "rank_nodes");
-    size_t count = json_size(names);
-    const char **rank_nodes = count > 0 ? xcalloc(count, sizeof *rank_nodes) : NULL;
-    size_t i = 0;
-    for (const struct json *name = json_first(names); name != NULL; name = json_next(name))
-        rank_nodes[i++] = json_string(name, "");
+    const struct json *rank_nodes = json_get(job, "rank_nodes");
+    const struct json *stuck_nodes = json_get(job, "stuck_nodes");
     return (struct world_job){.name = json_get_string(job, "name", ""),
                               .uid = json_get_string(job, "uid", ""),
                               .phase = json_get_string(job, "phase", "unknown"),
@@ -30,8 +38,12 @@ static struct world_job read_job(const struct json *job)
                               .restarts_max = json_get_int(job, "restarts_max", -1),
                               .checkpoint_step = json_get_int(job, "checkpoint_step", -1),
                               .checkpoint_time_ns = json_get_int(job, "checkpoint_time_ns", 0),
-                              .rank_nodes = rank_nodes,
-                              .rank_count = (int32_t)count};
+                              .rank_nodes = read_names(rank_nodes),
+                              .rank_count = (int32_t)json_size(rank_nodes),
+                              .waiting_for = json_get_string(job, "waiting_for", NULL),
+                              .restart_refusal = json_get_string(job, "restart_refusal", NULL),
+                              .stuck_nodes = read_names(stuck_nodes),
+                              .stuck_count = json_size(stuck_nodes)};
 }
 
 static void tell_known(const struct json *root, world_done_fn *done, void *context)
@@ -46,8 +58,10 @@ static void tell_known(const struct json *root, world_done_fn *done, void *conte
     for (const struct json *job = json_first(jobs); job != NULL; job = json_next(job))
         all_jobs[world.job_count++] = read_job(job);
     done(context, &world);
-    for (size_t i = 0; i < world.job_count; i++)
+    for (size_t i = 0; i < world.job_count; i++) {
         xfree(all_jobs[i].rank_nodes);
+        xfree(all_jobs[i].stuck_nodes);
+    }
     xfree(all_nodes);
     xfree(all_jobs);
 }

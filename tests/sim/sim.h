@@ -184,8 +184,10 @@ static struct json *sim_world(const struct sim *sim)
     return root;
 }
 
-static void sim_describe(void *self, world_done_fn *done, void *context)
+static void sim_describe(void *self, const struct world_question *question, world_done_fn *done,
+                         void *context)
 {
+    (void)question;
     AUTO(json_free) struct json *root = sim_world(self);
     world_json_tell(root, NULL, done, context);
 }

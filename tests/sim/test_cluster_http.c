@@ -158,7 +158,7 @@ static void describe(struct bench *bench)
 {
     world_free(bench->world);
     bench->world = NULL;
-    bench->actuator->describe(bench->actuator->self, on_world, bench);
+    bench->actuator->describe(bench->actuator->self, &(struct world_question){0}, on_world, bench);
     loop_run(bench->loop);
 }
 

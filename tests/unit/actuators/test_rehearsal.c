@@ -218,7 +218,7 @@ static struct world *describe(const char *body, int code)
     struct bench bench;
     const struct reply replies[] = {{code, body}, {0, NULL}};
     bench_open(&bench, replies);
-    bench.actuator->describe(bench.actuator->self, on_world, &bench);
+    bench.actuator->describe(bench.actuator->self, &(struct world_question){0}, on_world, &bench);
     loop_run(bench.loop);
     struct world *world = TAKE(bench.world);
     bench_close(&bench);

@@ -143,9 +143,11 @@ static void poll(void *self, const struct action *action, action_done_fn *done, 
                       .outcome = OUTCOME_UNKNOWN, .poll = POLL_UNREACHABLE, .reason = "silent"});
 }
 
-static void describe(void *self, world_done_fn *done, void *context)
+static void describe(void *self, const struct world_question *question, world_done_fn *done,
+                     void *context)
 {
     const struct bench *bench = self;
+    (void)question;
     struct world_node nodes[8];
     char names[8][16];
     for (int i = 0; i < 8; i++) {
