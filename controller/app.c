@@ -4,6 +4,7 @@
 #include "controller/sys/clock.h"
 #include "controller/sys/log.h"
 #include "controller/sys/notify.h"
+#include "controller/warm.h"
 #include "remediation/actuators/dry_run.h"
 #include "remediation/actuators/rehearsal.h"
 
@@ -57,6 +58,25 @@ static void tell_systemd(struct app *app)
         notify_watchdog();
 }
 
+static void recorder_dir(const struct app *app, struct text *dir)
+{
+    text_addf(dir, "%s/recorder", app->config->data_dir);
+}
+
+/* The recording is of little use to the next process without the layouts of its jobs. */
+static void save_layouts(struct app *app)
+{
+    AUTO_TEXT dir = {0};
+    struct error error = {0};
+    if (app->saved_layouts == pipeline_layouts(app->pipeline))
+        return;
+    app->saved_layouts = pipeline_layouts(app->pipeline);
+    recorder_dir(app, &dir);
+    if (warm_save(dir.bytes, app->pipeline, &error) != OK)
+        log_event(LOG_WARN, "layouts_not_saved", kv_str("reason", error.message),
+                  kv_str("then", "after a restart these jobs are known again by hello"));
+}
+
 /* What need not be done every tick of a fast clock: once a real second. */
 static void flush_and_greet(struct app *app)
 {
@@ -64,8 +84,10 @@ static void flush_and_greet(struct app *app)
     if (now_ns - app->greeted_ns < NS_PER_S)
         return;
     app->greeted_ns = now_ns;
-    if (app->recorder != NULL)
+    if (app->recorder != NULL) {
         recorder_flush(app->recorder);
+        save_layouts(app);
+    }
     tell_systemd(app);
     if (!app->is_greeted && app_store_is_up(app)) {
         app->is_greeted = true;
@@ -243,8 +265,22 @@ static enum status start_recorder(struct app *app, struct error *reterr)
     AUTO_TEXT dir = {0};
     if (!app->config->recorder_enabled)
         return OK;
-    text_addf(&dir, "%s/recorder", app->config->data_dir);
+    recorder_dir(app, &dir);
     return recorder_open(dir.bytes, app->config->recorder_bytes, &app->recorder, reterr);
+}
+
+static void warm_engines(struct app *app)
+{
+    AUTO_TEXT dir = {0};
+    if (app->recorder == NULL || app->config->recorder_warm_ns == 0)
+        return;
+    int64_t started_ns = clock_read().monotonic_ns;
+    recorder_dir(app, &dir);
+    struct warmed warmed = warm_up(dir.bytes, app->pipeline,
+                                   clock_now_ns() - app->config->recorder_warm_ns);
+    log_event(LOG_INFO, "engines_warmed", kv_int("jobs", warmed.jobs),
+              kv_int("lines", warmed.lines),
+              kv_int("took_ms", (clock_read().monotonic_ns - started_ns) / NS_PER_MS));
 }
 
 static enum status listen_api(struct app *app, struct error *reterr)
@@ -311,6 +347,7 @@ static enum status start(struct app *app, struct error *reterr)
     app->stop_timer = loop_timer_new(app->loop, stop_loop, app);
     TRY(listen_health(app, reterr)); /* first: whoever waits for us may ask why */
     TRY(start_recorder(app, reterr));
+    warm_engines(app); /* before the first sample comes */
     TRY(listen_api(app, reterr));
     return start_database(app, reterr);
 }

@@ -27,6 +27,7 @@ struct app {
     struct embedded *embedded; /* NULL with a database of the site */
     struct store *store;       /* NULL until there is something to connect to */
     struct recorder *recorder; /* NULL: not recording */
+    int64_t saved_layouts;     /* of the documents beside the recording */
     struct auth *auth;
     struct api *api;
     struct pending_query *queries; /* that the store has not answered */

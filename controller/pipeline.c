@@ -27,6 +27,8 @@ struct pipeline {
     bool is_describing;
     int64_t described_ns;
     int64_t layouts_ns;
+    int64_t layouts;
+    bool is_warming;         /* fed from the recording of the time before a restart */
     int64_t window_start_ns; /* of the telemetry check */
     int64_t window_taken, window_refused;
     struct remediation_guards guards;
@@ -237,15 +239,22 @@ static void fold(struct pipeline *pipeline, const struct live_job *live,
     capture_new_incidents(pipeline, known, &ours);
 }
 
+static void tell_verdict(struct pipeline *pipeline, struct live_job *live,
+                         const struct verdict *verdict)
+{
+    pipeline->counts.verdicts[verdict->kind]++;
+    if (pipeline->on_verdict != NULL)
+        pipeline->on_verdict(pipeline->on_verdict_context, live, verdict);
+    fold(pipeline, live, verdict);
+}
+
 static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
 {
     struct verdict verdict;
     while (engine_next(live->engine, &verdict)) {
-        pipeline->counts.verdicts[verdict.kind]++;
         jobs_note_verdict(live, &verdict);
-        if (pipeline->on_verdict != NULL)
-            pipeline->on_verdict(pipeline->on_verdict_context, live, &verdict);
-        fold(pipeline, live, &verdict);
+        if (!pipeline->is_warming)
+            tell_verdict(pipeline, live, &verdict);
         verdict_done(&verdict);
     }
 }
@@ -413,6 +422,35 @@ struct pipeline_written pipeline_write(struct pipeline *pipeline,
     return pass.written;
 }
 
+static void warm_sample(void *context, const struct sample *sample)
+{
+    struct pipeline *pipeline = context;
+    (void)jobs_take(pipeline->jobs, sample, pipeline->now_ns); /* its sender was answered then */
+}
+
+static void forget_record(void *context, const char *record)
+{
+    (void)context;
+    (void)record;
+}
+
+void pipeline_warm(struct pipeline *pipeline, struct view lines, int64_t arrival_ns)
+{
+    struct lineproto parser = {
+        .precision = PRECISION_NS, .on_sample = warm_sample, .context = pipeline};
+    pipeline->now_ns = arrival_ns;
+    pipeline->is_warming = true;
+    lineproto_parse(&parser, lines);
+    for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
+        if (jobs_is_time_sure(live))
+            engine_advance(live->engine, jobs_sender_time(live, arrival_ns));
+        take_verdicts(pipeline, live);
+        live->touched = false;
+        (void)captures_emit_rollups(live, arrival_ns, forget_record, NULL); /* recorded then */
+    }
+    pipeline->is_warming = false;
+}
+
 /* ---- jobs and people ---- */
 
 enum status pipeline_put_job(struct pipeline *pipeline, const struct job *document, int64_t now_ns,
@@ -477,6 +515,7 @@ static void record_layout(struct pipeline *pipeline, struct live_job *live)
     AUTO_TEXT record = {0};
     struct json_writer writer = json_writer(&record);
     live->layout_changed = false;
+    pipeline->layouts++;
     live->attempt = engine_progress(live->engine).attempt;
     start_record(pipeline, &writer, "job", live->name, pipeline->now_ns);
     json_put_string(&writer, "job", live->name);
@@ -612,6 +651,11 @@ void pipeline_free(struct pipeline *pipeline)
     forget_pause(pipeline);
     text_done(&pipeline->spoolable);
     xfree(pipeline);
+}
+
+int64_t pipeline_layouts(const struct pipeline *pipeline)
+{
+    return pipeline->layouts;
 }
 
 struct jobs *pipeline_jobs(struct pipeline *pipeline)

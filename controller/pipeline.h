@@ -69,6 +69,11 @@ struct pipeline_written {
 struct pipeline_written pipeline_write(struct pipeline *pipeline,
                                        const struct pipeline_write *write, int64_t now_ns);
 
+/* Lines that were recorded before a restart, so that engines and series know their jobs' past:
+ * nothing is recorded, decided or acted on, and the verdicts that hold afterwards are told to the
+ * next core (pipeline_restart). arrival_ns: when they came, as time passes in that past. */
+void pipeline_warm(struct pipeline *pipeline, struct view lines, int64_t arrival_ns);
+
 /* A job document. See jobs_put for errors. */
 MUST_CHECK enum status pipeline_put_job(struct pipeline *pipeline, const struct job *document,
                                         int64_t now_ns, bool *ret_created, struct error *reterr);
@@ -91,6 +96,9 @@ void pipeline_describe_every(struct pipeline *pipeline, int64_t every_ns);
 
 /* Batches that failed while the store was away are submitted again. */
 void pipeline_store_is_up(struct pipeline *pipeline);
+
+/* Grows with every layout that became known or changed. */
+int64_t pipeline_layouts(const struct pipeline *pipeline);
 
 struct jobs *pipeline_jobs(struct pipeline *pipeline);
 struct remediation *pipeline_core(struct pipeline *pipeline);

@@ -68,6 +68,7 @@ static const struct option OPTIONS[] = {
     {"limits.ranks", TYPE_COUNT, AT(ranks), "131072", 1, 131072, 0, NULL, "of one job"},
     {"recorder.enabled", TYPE_BOOL, AT(recorder_enabled), "true", 0, 0, 0, NULL, "keep the raw stream for broom replay"},
     {"recorder.bytes", TYPE_BYTES, AT(recorder_bytes), "8GiB", 1048576, 1e14, 0, NULL, "on disk, oldest dropped first"},
+    {"recorder.warm", TYPE_DURATION, AT(recorder_warm_ns), "10m", 0, 1e14, 0, NULL, "of the recording that engines read at start, so that a restart forgets nothing; 0 none"},
     {"spool.bytes", TYPE_BYTES, AT(spool_bytes), "1GiB", 65536, 1e13, 0, NULL, "events kept on disk while the database is away"},
     {"detection.enabled", TYPE_BOOL, AT(detection_enabled), "true", 0, 0, 0, NULL, "false: samples are kept and nothing is judged"},
     {"detection.false_evictions", TYPE_NUMBER, AT(false_evictions), "0.3", 0.0001, 1000, 0, NULL, "budget of wrong eviction advice per 10,000 GPU-months"},

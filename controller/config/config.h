@@ -26,7 +26,7 @@ struct config {
     int64_t body_bytes, inflated_bytes, memory_bytes, series_bytes;
     int64_t connections, jobs, ranks;
     bool recorder_enabled;
-    int64_t recorder_bytes, spool_bytes;
+    int64_t recorder_bytes, recorder_warm_ns, spool_bytes;
     bool detection_enabled;
     double false_evictions, min_slowdown;
     const char *actuator_kind, *actuator_url;

@@ -14,6 +14,8 @@
 
 /* A line longer than LINE_BYTES_MAX was refused by the parser and would make the recording
  * unreadable. */
+#define MARK "# arrival "
+static const int64_t MARK_EVERY_NS = INT64_C(1000000000);
 enum { SEGMENTS_AIMED = 16, FLUSH_PLAIN_BYTES = 4 << 20, ZSTD_LEVEL = 1, LINE_BYTES_MAX = 65536 };
 static const int64_t SEGMENT_BYTES_MIN = 65536, SEGMENT_BYTES_MAX = 256 << 20;
 
@@ -24,6 +26,7 @@ struct recorder {
     struct text path; /* of the segment opened last */
     int64_t segment_bytes;
     int64_t unflushed_bytes;
+    int64_t marked_ns; /* arrival that the newest mark of the segment says */
     struct zstd_writer *zstd;
     struct text packed; /* compressed, not written yet */
     struct text line;   /* a line that needed a timestamp */
@@ -147,6 +150,7 @@ static bool open_segment(struct recorder *recorder, int64_t arrival_ns)
         return false;
     }
     recorder->segment_bytes = 0;
+    recorder->marked_ns = 0;
     recorder->zstd = zstd_writer_new(ZSTD_LEVEL);
     recorder->counts.segments_made++;
     return true;
@@ -241,6 +245,17 @@ static void add_lines(struct recorder *recorder, struct view lines, int64_t unit
     zstd_writer_add(recorder->zstd, (struct view){run, (size_t)(at - run)}, &recorder->packed);
 }
 
+static void add_mark(struct recorder *recorder, int64_t arrival_ns)
+{
+    if (recorder->marked_ns != 0 && arrival_ns - recorder->marked_ns < MARK_EVERY_NS)
+        return;
+    recorder->marked_ns = arrival_ns;
+    text_clear(&recorder->line);
+    text_addf(&recorder->line, MARK "%lld\n", (long long)arrival_ns);
+    zstd_writer_add(recorder->zstd, (struct view){recorder->line.bytes, recorder->line.length},
+                    &recorder->packed);
+}
+
 void recorder_add(struct recorder *recorder, struct view lines, int64_t unit_ns, int64_t arrival_ns)
 {
     if (lines.length == 0)
@@ -249,6 +264,7 @@ void recorder_add(struct recorder *recorder, struct view lines, int64_t unit_ns,
         recorder->counts.lost_bytes += (int64_t)lines.length;
         return;
     }
+    add_mark(recorder, arrival_ns);
     add_lines(recorder, lines, unit_ns, arrival_ns);
     recorder->counts.plain_bytes += (int64_t)lines.length;
     recorder->unflushed_bytes += (int64_t)lines.length;
@@ -271,4 +287,86 @@ void recorder_free(struct recorder *recorder)
 struct recorder_counts recorder_counts(const struct recorder *recorder)
 {
     return recorder->counts;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    int64_t since_ns;
+    int64_t arrival_ns; /* of the lines that follow; 0 before the first mark */
+    recorder_lines_fn *fn;
+    void *context;
+};
+
+static void give(const struct reading *reading, const char *from, const char *to)
+{
+    if (to > from && reading->arrival_ns != 0 && reading->arrival_ns >= reading->since_ns)
+        reading->fn(reading->context, (struct view){from, (size_t)(to - from)},
+                    reading->arrival_ns);
+}
+
+/* Only marks begin with '#': comments of senders are not recorded. */
+static void read_block(struct reading *reading, struct view block)
+{
+    const char *run = block.bytes, *at = block.bytes, *end = block.bytes + block.length;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline != NULL ? newline + 1 : end;
+        if (*at == '#') {
+            const char *number = at + strlen(MARK);
+            give(reading, run, at);
+            run = next;
+            if (newline == NULL || newline <= number ||
+                !text_parse_int((struct view){number, (size_t)(newline - number)},
+                                &reading->arrival_ns))
+                reading->arrival_ns = 0;
+        }
+        at = next;
+    }
+    give(reading, run, end);
+}
+
+static void read_segment(struct reading *reading, const char *dir, const char *name)
+{
+    AUTO_TEXT path = {0};
+    AUTO(line_reader_free) struct line_reader *reader = NULL;
+    struct view block;
+    text_addf(&path, "%s/%s", dir, name);
+    reading->arrival_ns = 0;
+    if (line_reader_open(path.bytes, &reader, NULL) != OK)
+        return;
+    while (line_reader_next(reader, &block, NULL) == OK && block.length > 0)
+        read_block(reading, block);
+}
+
+/* A segment is named by its first arrival: all before the last one that begins before since_ns are
+ * older. */
+static int first_needed(struct dirent **entries, int count, int64_t since_ns)
+{
+    char name[64];
+    int first = 0;
+    snprintf(name, sizeof name, "rec-%019lld.lp.zst", (long long)since_ns);
+    for (int i = 0; i < count; i++)
+        if (strcmp(entries[i]->d_name, name) <= 0)
+            first = i;
+    return first;
+}
+
+enum status recorder_read(const char *dir, int64_t since_ns, recorder_lines_fn *fn, void *context,
+                          struct error *reterr)
+{
+    struct dirent **entries = NULL;
+    struct reading reading = {.since_ns = since_ns, .fn = fn, .context = context};
+    int count = scandir(dir, &entries, is_segment, alphasort);
+    if (count < 0)
+        return error_set(reterr, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read '%s': %s",
+                         dir, strerror(errno));
+    int first = first_needed(entries, count, since_ns);
+    for (int i = 0; i < count; i++) {
+        if (i >= first)
+            read_segment(&reading, dir, entries[i]->d_name);
+        xfree(entries[i]);
+    }
+    xfree(entries);
+    return OK;
 }

@@ -1,9 +1,10 @@
-/* Reading a file to its end. */
+/* Whole files, in and out. */
 #include "controller/sys/file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum status file_read(const char *path, size_t limit_bytes, struct text *out, struct error *reterr)
 {
@@ -23,5 +24,19 @@ enum status file_read(const char *path, size_t limit_bytes, struct text *out, st
         return error_set(reterr, ERR_IO, "cannot read '%s'", path);
     if (out->length - start > limit_bytes)
         return error_set(reterr, ERR_LIMIT, "'%s' is over %zu KiB", path, limit_bytes / 1024);
+    return OK;
+}
+
+enum status file_replace(const char *path, struct view bytes, struct error *reterr)
+{
+    AUTO_TEXT beside = {0};
+    text_addf(&beside, "%s.new", path);
+    FILE *file = fopen(beside.bytes, "we");
+    bool is_whole = file != NULL && fwrite(bytes.bytes, 1, bytes.length, file) == bytes.length &&
+                    fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (file != NULL)
+        is_whole = fclose(file) == 0 && is_whole;
+    if (!is_whole || rename(beside.bytes, path) != 0)
+        return error_set(reterr, ERR_IO, "cannot write '%s': %s", path, strerror(errno));
     return OK;
 }

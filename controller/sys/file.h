@@ -9,4 +9,8 @@
 MUST_CHECK enum status file_read(const char *path, size_t limit_bytes, struct text *out,
                                  struct error *reterr);
 
+/* The file holds these bytes, or what it held before: written beside, synced, renamed. ERR_IO; the
+ * message names the file. */
+MUST_CHECK enum status file_replace(const char *path, struct view bytes, struct error *reterr);
+
 #endif

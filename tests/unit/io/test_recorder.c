@@ -12,6 +12,18 @@
 
 static char dir[] = "/tmp/broom-rec-XXXXXX";
 
+/* Without the marks of arrival. */
+static void add_plain(struct text *out, struct view block)
+{
+    for (const char *at = block.bytes, *end = at + block.length; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline != NULL ? newline + 1 : end;
+        if (*at != '#')
+            text_add_bytes(out, at, (size_t)(next - at));
+        at = next;
+    }
+}
+
 /* All segments in name order, and their number. */
 static int read_segments(struct text *out, int64_t *ret_bytes)
 {
@@ -27,7 +39,7 @@ static int read_segments(struct text *out, int64_t *ret_bytes)
             *ret_bytes += access(path.bytes, R_OK) == 0 ? 1 : 0;
             CU_ASSERT_EQUAL_FATAL(line_reader_open(path.bytes, &reader, NULL), OK);
             while (line_reader_next(reader, &block, NULL) == OK && block.length > 0)
-                text_add_bytes(out, block.bytes, block.length);
+                add_plain(out, block);
         }
         xfree(entries[i]);
     }
@@ -157,6 +169,43 @@ TEST(a_line_of_ten_megabytes_leaves_the_recording_readable)
     clear_dir();
 }
 
+struct heard {
+    struct text lines;
+    int64_t first_ns, last_ns;
+    int calls;
+};
+
+static void on_lines(void *context, struct view lines, int64_t arrival_ns)
+{
+    struct heard *heard = context;
+    heard->first_ns = heard->calls++ == 0 ? arrival_ns : heard->first_ns;
+    heard->last_ns = arrival_ns;
+    text_add_bytes(&heard->lines, lines.bytes, lines.length);
+}
+
+TEST(the_last_minutes_are_read_back_with_the_times_at_which_they_came)
+{
+    struct recorder *recorder = open_recorder();
+    struct heard heard = {0};
+    char line[64];
+    const int64_t second_ns = 1000000000;
+    for (int i = 1; i <= 100; i++) {
+        (void)snprintf(line, sizeof line, "beat,job=j,rank=1 step=%d %d\n", i, i);
+        recorder_add(recorder, view_of(line), 1, i * second_ns);
+    }
+    recorder_flush(recorder); /* and no more: as a crash leaves it */
+    CU_ASSERT_EQUAL(recorder_read(dir, 98 * second_ns, on_lines, &heard, NULL), OK);
+    CU_ASSERT_STRING_EQUAL(heard.lines.bytes, "beat,job=j,rank=1 step=98 98\n"
+                                              "beat,job=j,rank=1 step=99 99\n"
+                                              "beat,job=j,rank=1 step=100 100\n");
+    CU_ASSERT_EQUAL(heard.first_ns, 98 * second_ns);
+    CU_ASSERT_EQUAL(heard.last_ns, 100 * second_ns);
+    text_done(&heard.lines);
+    recorder_free(recorder);
+    clear_dir();
+    CU_ASSERT_EQUAL(recorder_read(dir, 0, on_lines, &heard, NULL), ERR_NOT_FOUND);
+}
+
 /* A limit on file sizes makes writes fail as a full disk does. */
 static void set_disk_full(bool is_full)
 {
@@ -196,4 +245,5 @@ TESTS(T(what_goes_in_comes_out_with_timestamps_in_nanoseconds),
       T(the_oldest_segments_go_when_the_room_is_used_up),
       T(line_ends_of_other_systems_do_not_hide_the_timestamp),
       T(a_line_of_ten_megabytes_leaves_the_recording_readable),
+      T(the_last_minutes_are_read_back_with_the_times_at_which_they_came),
       T(a_full_disk_is_told_leaves_no_empty_files_and_recording_goes_on_after_it))
