@@ -66,6 +66,17 @@ static enum status add_url(const char *server, struct text *url, const char **re
     return OK;
 }
 
+/* libcurl's words on a Unix socket name a port that nobody asked for. */
+static const char *why_unreachable(const struct http_call *call, const char *message)
+{
+    if (call->unix_socket == NULL)
+        return message;
+    return access(call->unix_socket, F_OK) == 0 && access(call->unix_socket, W_OK) != 0
+               ? "this account may not use the socket; ask for its group, or use --server with a "
+                 "token"
+               : "nothing listens on this socket";
+}
+
 static enum status fetch_http(void *context, const struct cli_request *request, int *ret_code,
                               char **ret_body, struct error *reterr)
 {
@@ -94,10 +105,9 @@ static enum status fetch_http(void *context, const struct cli_request *request, 
     struct error error = {0};
     if (http_call_wait(&call, ret_code, ret_body, &bytes, &error) == OK)
         return OK;
-    /* libcurl's words on a Unix socket name a port that nobody asked for. */
-    bool no_socket = call.unix_socket != NULL && error.status == ERR_UNREACHABLE;
     return error_set(reterr, error.status, "no answer from %s: %s", server,
-                     no_socket ? "nothing listens on this socket" : error.message);
+                     error.status == ERR_UNREACHABLE ? why_unreachable(&call, error.message)
+                                                     : error.message);
 }
 
 struct cli cli_default(void)

@@ -57,11 +57,3 @@ int64_t clock_cpu_ns(void)
 {
     return read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
-
-int64_t clock_real_ns_until(int64_t t_ns)
-{
-    int64_t left_ns = t_ns - clock_now_ns();
-    if (left_ns <= 0)
-        return 0;
-    return (int64_t)((double)left_ns / clock_state.scale);
-}

@@ -19,7 +19,5 @@ double clock_scale(void);
 struct clock_reading clock_read(void);
 int64_t clock_now_ns(void); /* clock_read().now_ns */
 int64_t clock_cpu_ns(void); /* CPU time of this process */
-/* Real nanoseconds to wait until pipeline time t_ns; 0 when it has come. */
-int64_t clock_real_ns_until(int64_t t_ns);
 
 #endif
