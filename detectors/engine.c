@@ -139,6 +139,7 @@ void engine_free(struct engine *engine)
     pace_done(&engine->pace);
     hardware_done(&engine->hardware);
     liveness_done(&engine->live);
+    flight_finding_done(&engine->finding);
     gauges_done(&engine->gauges);
     steps_free(engine->steps);
     for (int k = 0; k < RECENT_COUNT; k++)

@@ -10,6 +10,7 @@
 #define BROOM_DETECTORS_ENGINE_H
 
 #include "controller/base/sample.h"
+#include "detectors/flight.h"
 #include "detectors/job.h"
 #include "detectors/verdict.h"
 
@@ -37,6 +38,13 @@ void engine_feed(struct engine *engine, const struct sample *sample);
 /* Tells that now_ns has come and no more samples older than it are on their way. Never goes back.
  */
 void engine_advance(struct engine *engine, int64_t now_ns);
+
+/* What the communication library recorded of a stop (detectors/flight.h), judged at once. A hang
+ * that the samples show names these suspects when the records are of the same time. A later call
+ * replaces what was taken before. */
+void engine_take_flight(struct engine *engine, const struct flight *flight);
+/* Tells a hang from these records alone, unless one that is open used them already. */
+void engine_tell_flight(struct engine *engine);
 
 /* Pops the next verdict in the order given; false when there is none. Caller calls verdict_done. */
 bool engine_next(struct engine *engine, struct verdict *ret_verdict);

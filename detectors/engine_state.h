@@ -84,6 +84,8 @@ struct engine {
     struct numeric numeric;
     struct pace pace;
     struct liveness live;
+    struct flight_finding finding; /* of records that were handed in */
+    bool finding_told;
     struct hardware hardware;
 
     int64_t now_ns;   /* engine time */

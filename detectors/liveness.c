@@ -18,6 +18,9 @@ static const int64_t CONFIRMED_LEAST_NS = 15 * SECOND, SILENT_LEAST_NS = 15 * SE
 /* A start may load data and compile for long; a pause that ranks name themselves may be long as
  * well. */
 static const int64_t START_LIMIT_NS = 1800 * SECOND, PAUSE_LIMIT_NS = 1800 * SECOND;
+/* Clocks of ranks differ, and a step takes its time. */
+static const int64_t RECORD_SLACK_NS = 120 * SECOND;
+enum { RECORD_DOMAINS_MOST = 8 };
 
 static const char *const PHASE_NAMES[PHASE_COUNT] = {
     [PHASE_NONE] = "",           [PHASE_INIT] = "init",
@@ -211,6 +214,55 @@ static void add_victims(struct engine *engine, struct verdict *verdict, const ui
             verdict_add_victim(verdict, r);
 }
 
+/* Records that were handed in speak of this stop: their newest operation was enqueued about when
+ * the last step ended, and not later than now. */
+static bool is_finding_of_stop(const struct engine *engine)
+{
+    const struct flight_finding *finding = &engine->finding;
+
+    return finding->reason != FLIGHT_NOTHING &&
+           (finding->newest_ns == 0 ||
+            (finding->newest_ns > engine->live.progress_ns - RECORD_SLACK_NS &&
+             finding->newest_ns < engine->now_ns + RECORD_SLACK_NS));
+}
+
+/* The library runs ahead of the device: who never enqueued was kept by its host, who did not finish
+ * what its peers finished by its device. */
+static enum cause cause_of_finding(enum flight_reason reason)
+{
+    switch (reason) {
+    case FLIGHT_NEVER_ENTERED:
+        return CAUSE_HOST;
+    case FLIGHT_LEFT_BEHIND:
+        return CAUSE_GPU;
+    case FLIGHT_TRANSPORT:
+        return CAUSE_NETWORK;
+    case FLIGHT_NOTHING:
+    case FLIGHT_NO_RECORD:
+    case FLIGHT_MISMATCH:
+    case FLIGHT_REASON_COUNT:
+        break;
+    }
+    return CAUSE_UNKNOWN;
+}
+
+static void put_finding(struct engine *engine, struct verdict *verdict)
+{
+    const struct flight_finding *finding = &engine->finding;
+
+    verdict->cause = cause_of_finding(finding->reason);
+    verdict_add_evidence_text(verdict, "recorded", flight_reason_name(finding->reason));
+    if (finding->waits_in.length > 0)
+        verdict_add_evidence_text(verdict, "waits_in", finding->waits_in.bytes);
+    if (finding->lowest.length > 0)
+        verdict_add_evidence_text(verdict, "lacking", finding->lowest.bytes);
+    if (finding->unrecorded.length > 0)
+        verdict_add_evidence_text(verdict, "without_record", finding->unrecorded.bytes);
+    verdict_add_evidence(verdict, "ranks_with_record", finding->recorded);
+    engine->finding_told = true;
+}
+
+/* census: NULL where only records speak. */
 static void raise_stop(struct engine *engine, enum verdict_kind kind, const struct domain *domain,
                        const uint8_t *guilty, bool evict, const struct census *census)
 {
@@ -223,11 +275,17 @@ static void raise_stop(struct engine *engine, enum verdict_kind kind, const stru
     verdict.evict = evict;
     verdict.gain = 1;
     verdict.since_step = engine->live.progress_step;
-    verdict_add_evidence(&verdict, "seconds_without_step",
-                         (double)(engine->now_ns - engine->live.progress_ns) / 1e9);
-    verdict_add_evidence(&verdict, "silent_ranks", census->silent);
-    verdict_add_evidence(&verdict, "waiting_ranks", census->waiting);
-    verdict_add_evidence(&verdict, "computing_ranks", census->computing);
+    if (census != NULL) {
+        verdict_add_evidence(&verdict, "seconds_without_step",
+                             (double)(engine->now_ns - engine->live.progress_ns) / 1e9);
+        verdict_add_evidence(&verdict, "silent_ranks", census->silent);
+        verdict_add_evidence(&verdict, "waiting_ranks", census->waiting);
+        verdict_add_evidence(&verdict, "computing_ranks", census->computing);
+    }
+    if (census == NULL || is_finding_of_stop(engine))
+        put_finding(engine, &verdict);
+    if (census == NULL && engine->finding.newest_ns > 0)
+        verdict.time_ns = engine->finding.newest_ns;
     (void)engine_open(engine, verdict, guilty);
     engine->live.told = true;
 }
@@ -364,6 +422,38 @@ static int32_t flag_behind(struct engine *engine, int64_t foremost)
     return 4 * behind <= speaking ? behind : 0;
 }
 
+/* Domains of the records' suspects; 0 when they name nobody, or too many to be one fault. */
+static int domains_of_finding(struct engine *engine, struct domain *domains)
+{
+    const struct flight_finding *finding = &engine->finding;
+    int count;
+
+    memset(engine->flags, 0, (size_t)engine->job->world_size);
+    if (finding->reason == FLIGHT_TRANSPORT)
+        return 0;
+    for (size_t i = 0; i < finding->rank_count; i++)
+        engine->flags[finding->ranks[i]] = SUSPECT_ALONE;
+    count = domains_solve(engine->grid, engine->flags, domains);
+    return count <= RECORD_DOMAINS_MOST ? count : 0;
+}
+
+/* One hang for each domain that the records accuse, else one of the job. census may be NULL. */
+static void tell_finding(struct engine *engine, const struct census *census)
+{
+    struct domain domains[DOMAINS_MAX];
+    AUTO_FREE uint8_t *guilty = xcalloc((size_t)engine->job->world_size, 1);
+    int count = domains_of_finding(engine, domains);
+
+    if (count == 0) {
+        domains[0] = (struct domain){.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
+        raise_stop(engine, VERDICT_HANG, &domains[0], guilty, false, census);
+    }
+    for (int i = 0; i < count; i++) {
+        flag_domain(engine, &domains[i], guilty);
+        raise_stop(engine, VERDICT_HANG, &domains[i], guilty, false, census);
+    }
+}
+
 /* Everybody speaks and nobody steps: the suspects are those who compute while the others wait. */
 static void tell_hang(struct engine *engine, const struct census *census)
 {
@@ -372,6 +462,10 @@ static void tell_hang(struct engine *engine, const struct census *census)
     int32_t flagged = 0;
     struct domain domain = {.scope = SCOPE_JOB, .index = 0, .cut = CUT_COUNT};
 
+    if (is_finding_of_stop(engine)) {
+        tell_finding(engine, census);
+        return;
+    }
     int64_t foremost = foremost_step(live);
     bool some_behind = flag_behind(engine, foremost) > 0;
 
@@ -387,6 +481,19 @@ static void tell_hang(struct engine *engine, const struct census *census)
     if (domain.scope != SCOPE_JOB)
         memcpy(guilty, engine->flags, (size_t)live->ranks);
     raise_stop(engine, VERDICT_HANG, &domain, guilty, false, census);
+}
+
+void engine_take_flight(struct engine *engine, const struct flight *flight)
+{
+    flight_finding_done(&engine->finding);
+    engine->finding = flight_judge(flight, engine->job->world_size);
+    engine->finding_told = false;
+}
+
+void engine_tell_flight(struct engine *engine)
+{
+    if (engine->params.enabled && !engine->finding_told && engine->finding.reason != FLIGHT_NOTHING)
+        tell_finding(engine, NULL);
 }
 
 /* How long without a step is a stop, for a kind of stop. */

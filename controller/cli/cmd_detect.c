@@ -7,11 +7,14 @@
 #include "controller/cli/options.h"
 #include "controller/ingest/lineproto.h"
 #include "controller/io/compress.h"
+#include "controller/sys/file.h"
 #include "detectors/engine.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { BAD_LINES_SHOWN = 5 };
+enum { BAD_LINES_SHOWN = 5, RECORD_BYTES_MAX = 256 << 20 };
 
 struct detection {
     struct engine *engine;
@@ -96,6 +99,44 @@ static enum status read_recording(struct detection *detection, const char *path,
     }
 }
 
+static int is_record(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static enum status add_record(struct flight *flight, const char *path, struct error *reterr)
+{
+    AUTO_TEXT bytes = {0};
+
+    TRY(file_read(path, RECORD_BYTES_MAX, &bytes, reterr));
+    return flight_add(flight, path, (struct view){bytes.bytes, bytes.length}, reterr);
+}
+
+/* All files of a folder in the order of their names, or one file. What is no record is left out
+ * with a word: logs and dumps lie in one folder. */
+static enum status read_flight(const char *path, struct flight *flight, struct error *reterr)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_record, alphasort);
+    int taken = 0;
+
+    if (count < 0)
+        return add_record(flight, path, reterr);
+    for (int i = 0; i < count; i++) {
+        AUTO_TEXT file = {0};
+        struct error error = {.status = OK};
+        text_addf(&file, "%s/%s", path, entries[i]->d_name);
+        if (add_record(flight, file.bytes, &error) == OK)
+            taken++;
+        else
+            (void)fprintf(stderr, "left out: %s\n", error.message);
+    }
+    for (int i = 0; i < count; i++)
+        xfree(entries[i]);
+    xfree(entries);
+    return taken > 0 ? OK : error_set(reterr, ERR_INVALID, "%s: no record in it", path);
+}
+
 static void report(const struct detection *detection)
 {
     struct engine_counts counts = engine_counts(detection->engine);
@@ -122,17 +163,26 @@ static int fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
+/* flight_path and recording_path may be NULL, not both. */
 static int run(struct detection *detection, const struct engine_params *params,
-               const char *job_path, const char *recording_path)
+               const char *job_path, const char *flight_path, const char *recording_path)
 {
     AUTO(job_free) struct job *job = NULL;
+    AUTO(flight_free) struct flight *flight = flight_new();
     struct error error = {.status = OK};
-    enum status status;
+    enum status status = OK;
 
     if (job_document_load(job_path, &job, &error) != OK)
         return fail(&error);
+    if (flight_path != NULL && read_flight(flight_path, flight, &error) != OK)
+        return fail(&error);
     detection->engine = engine_new(job, params);
-    status = read_recording(detection, recording_path, &error);
+    if (flight_path != NULL)
+        engine_take_flight(detection->engine, flight);
+    if (recording_path != NULL)
+        status = read_recording(detection, recording_path, &error);
+    engine_tell_flight(detection->engine);
+    print_verdicts(detection);
     report(detection);
     if (status != OK) {
         error_prefix(&error, "%s", recording_path);
@@ -149,12 +199,15 @@ int cmd_detect(int argc, char **argv)
 {
     struct engine_params params = engine_params_default();
     struct detection detection = {0};
-    const char *job_path = NULL;
+    const char *job_path = NULL, *flight_path = NULL;
     bool no_detect = false;
     struct arguments arguments;
     const struct option_row rows[] = {
         {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes",
          &job_path, NULL},
+        {"flight-recorder", 0, OPTION_TEXT, "DIR",
+         "records of a hang: flight recorder dumps (JSON), NCCL RAS reports, watchdog lines",
+         &flight_path, NULL},
         {"explain", 0, OPTION_FLAG, NULL, "the numbers behind each verdict, in words, on stderr",
          &detection.explain, NULL},
         {"budget", 0, OPTION_NUMBER, "NUMBER", "false evictions allowed in 10,000 GPU-months",
@@ -163,14 +216,19 @@ int cmd_detect(int argc, char **argv)
     };
     const struct usage usage = {
         .command = "detect",
-        .arguments = "RECORDING",
+        .arguments = "[RECORDING]",
         .summary = "prints the verdicts of a recording, one JSON line each",
-        .details = "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is "
-                   "stdin).\n"
-                   "Time is the recording's alone: two runs print the same bytes.\n",
+        .details =
+            "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is "
+            "stdin).\n"
+            "Time is the recording's alone: two runs print the same bytes.\n"
+            "With --flight-recorder DIR (a folder or one file) a hang names who never came to "
+            "the\ncollective; without a RECORDING the records are judged alone. Files of "
+            "dumps end in their\nrank: _dump_12.json, nccl_trace_rank_12.\n",
         .examples = "  broom detect --job job.json recording.lp.gz\n"
-                    "  broom detect --job job.json --explain recording.lp.zst > verdicts.jsonl\n",
-        .least = 1,
+                    "  broom detect --job job.json --explain recording.lp.zst > verdicts.jsonl\n"
+                    "  broom detect --job job.json --flight-recorder dumps/\n",
+        .least = 0,
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)},
     };
@@ -188,8 +246,15 @@ int cmd_detect(int argc, char **argv)
         (void)fprintf(stderr, "broom detect: --job JOB.json is needed; see broom detect --help\n");
         return EXIT_USAGE;
     }
+    if (arguments.count == 0 && flight_path == NULL) {
+        (void)fprintf(stderr,
+                      "broom detect: RECORDING or --flight-recorder DIR is needed; see broom "
+                      "detect --help\n");
+        return EXIT_USAGE;
+    }
     params.enabled = !no_detect;
-    code = run(&detection, &params, job_path, arguments.items[0]);
+    code = run(&detection, &params, job_path, flight_path,
+               arguments.count > 0 ? arguments.items[0] : NULL);
     engine_free(detection.engine);
     text_done(&detection.line);
     return code;

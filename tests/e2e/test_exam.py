@@ -13,7 +13,8 @@ import tempfile
 
 from daemon import BROOM, ROOT, run, skip
 
-EXAM = os.path.join(ROOT, '../shared/exam')
+SHARED = os.path.join(ROOT, '../shared')
+EXAM = SHARED + '/exam'
 F1_LEAST, CPU_MOST_S = 0.90, 2.0
 RANKS, STEPS, SLOW_RANK, SLOW_FROM = 512, 500, 200, 250
 
@@ -73,7 +74,33 @@ def test_512_ranks_and_500_steps_take_two_seconds_of_cpu():
     assert cpu_s <= CPU_MOST_S, f'{cpu_s:.2f} s'
 
 
+def judge_records(folder, tp, pp):
+    """The ranks that hangs found from the records alone accuse. A folder of sixteen ranks or of four."""
+    world = sum(re.search(r'\d+\.json$', name) is not None for name in os.listdir(folder))
+    with tempfile.TemporaryDirectory() as place:
+        with open(place + '/job.json', 'w', encoding='utf-8') as file:
+            json.dump({'job': 'e2e/hang', 'world_size': world, 'compute_ms': 'kernel',
+                       'parallel': {'tp': tp, 'pp': pp, 'dp': world // tp // pp, 'order': 'tp-dp-pp'},
+                       'topology': {'racks': [{'rack': 'r0', 'nvlink_domain': 'r0.0', 'trays': [f'n{tray}' for tray in range(world // 4)]}]},
+                       'ranks': [{'rank': rank, 'node': f'n{rank // 4}', 'gpu': rank % 4, 'rail': rank % 4} for rank in range(world)]}, file)
+        done = subprocess.run([BROOM, 'detect', '--job', place + '/job.json', '--flight-recorder', folder],
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    print(done.stdout)
+    assert all(verdict['kind'] == 'hang' and not verdict['evict'] for verdict in verdicts), verdicts
+    return sorted(rank for verdict in verdicts for rank in verdict['ranks'])
+
+
+def test_records_of_injected_hangs_name_the_ranks_that_were_made_to_hang():
+    for folder, tp, pp, guilty in ((SHARED + '/data/flight-recorder/gpu_error_1st', 2, 4, [12, 14]),
+                                   (SHARED + '/data/flight-recorder/lock_gil_1st', 4, 2, [9, 14]),
+                                   (SHARED + '/recordings/fr-hang-gloo', 1, 1, [2])):
+        if os.path.isdir(folder):
+            assert judge_records(folder, tp, pp) == guilty, folder
+
+
 if __name__ == '__main__':
     if not os.path.exists(EXAM + '/score.py'):
         skip('there is no ../shared/exam')
-    run([test_the_public_exam_is_passed, test_512_ranks_and_500_steps_take_two_seconds_of_cpu])
+    run([test_the_public_exam_is_passed, test_512_ranks_and_500_steps_take_two_seconds_of_cpu,
+         test_records_of_injected_hangs_name_the_ranks_that_were_made_to_hang])
