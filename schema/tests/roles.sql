@@ -6,7 +6,8 @@ DECLARE
 BEGIN
     -- The writer writes by broom.apply alone.
     FOREACH name IN ARRAY ARRAY['event', 'verdict', 'incident', 'timeline', 'decision', 'action', 'action_outcome',
-                                'job_topology', 'rollup', 'raw_window', 'spare', 'control', 'lease'] LOOP
+                                'job_topology', 'rollup', 'raw_window', 'spare', 'control', 'lease', 'topology',
+                                'plain_record'] LOOP
         ASSERT NOT has_table_privilege('broom_writer', 'broom.' || name, 'INSERT, UPDATE, DELETE, TRUNCATE'),
             format('broom_writer may change %s', name);
         ASSERT NOT has_table_privilege('broom_reader', 'broom.' || name, 'SELECT, INSERT, UPDATE, DELETE'),

@@ -293,6 +293,18 @@ TEST(five_thousand_nodes_of_three_sources_are_found_by_name)
     CU_ASSERT_EQUAL(inventory_lost_records(inventory), 0);
 }
 
+TEST(the_sources_are_words_that_the_schema_knows)
+{
+    AUTO_FREE char *schema = test_read_file(BROOM_SOURCE_DIR "/schema/005_topology.sql");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(schema);
+    AUTO_TEXT words = {0};
+    for (int s = 0; s < INVENTORY_SOURCE_COUNT; s++)
+        text_addf(&words, "%s'%s'", s > 0 ? ", " : "",
+                  inventory_source_name((enum inventory_source)s));
+    text_add(&words, "));");
+    CU_ASSERT_PTR_NOT_NULL(strstr(schema, words.bytes));
+}
+
 TESTS(T(the_most_trusted_source_that_speaks_wins),
       T(a_label_that_is_missing_has_not_moved_the_node),
       T(a_source_that_speaks_outranks_the_last_word_of_a_more_trusted_one),
@@ -305,4 +317,5 @@ TESTS(T(the_most_trusted_source_that_speaks_wins),
       T(each_change_is_one_record_and_a_repeat_is_none),
       T(records_that_nobody_takes_are_bounded_and_counted),
       T(the_whole_is_written_with_who_said_what_since_when),
-      T(five_thousand_nodes_of_three_sources_are_found_by_name))
+      T(five_thousand_nodes_of_three_sources_are_found_by_name),
+      T(the_sources_are_words_that_the_schema_knows))
