@@ -66,6 +66,28 @@ static int32_t sample_int(const struct sample *sample, enum field field)
     return (int32_t)sample->values[field];
 }
 
+/* What a code of the fifth NVLink generation means by itself, else by the words it comes with. */
+static struct nvlink5 decode(const struct sample *sample)
+{
+    double subcode = sample_has(sample, FIELD_SUBCODE) ? sample->values[FIELD_SUBCODE] : -1;
+
+    return nvlink5_decode(sample_int(sample, FIELD_CODE),
+                          subcode >= 0 && subcode < 5e9 ? (int64_t)subcode : -1, sample->message);
+}
+
+static enum xid_class class_of_xid(const struct sample *sample)
+{
+    int32_t code = sample_int(sample, FIELD_CODE);
+    struct nvlink5 report;
+
+    if (!nvlink5_is_code(code))
+        return xid_class_of(code, JOB_NONE);
+    report = decode(sample);
+    if (report.severity == NVLINK5_UNKNOWN)
+        return xid_class_of(code, report.subcode);
+    return report.severity == NVLINK5_FATAL ? XID_NVLINK : XID_INFO;
+}
+
 static enum xid_class class_of(const struct sample *sample)
 {
     static const struct {
@@ -77,7 +99,7 @@ static enum xid_class class_of(const struct sample *sample)
                  {"sxid", XID_NVLINK}};
 
     if (view_equals(sample->kind, "xid"))
-        return xid_class_of(sample_int(sample, FIELD_CODE), sample_int(sample, FIELD_SUBCODE));
+        return class_of_xid(sample);
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
         if (view_equals(sample->kind, KINDS[i].kind))
             return KINDS[i].class;
@@ -101,7 +123,13 @@ static void note(struct hardware *hardware, struct suspicion *suspicion,
         }
         suspicion->worst = class;
         suspicion->code = sample_int(sample, FIELD_CODE);
-        suspicion->subcode = sample_int(sample, FIELD_SUBCODE);
+        suspicion->subcode = JOB_NONE;
+        suspicion->unit[0] = '\0';
+        if (view_equals(sample->kind, "xid") && nvlink5_is_code(suspicion->code)) {
+            struct nvlink5 report = decode(sample);
+            suspicion->subcode = report.subcode;
+            (void)text_copy(suspicion->unit, sizeof suspicion->unit, report.unit);
+        }
         suspicion->gpus = 0;
         suspicion->whole = false;
         suspicion->told = false;
@@ -273,6 +301,10 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
         verdict_add_evidence(&verdict, "code", suspicion->code);
     if (xid != NULL && strcmp(suspicion->kind, "xid") == 0)
         verdict_add_evidence_text(&verdict, "meaning", xid->meaning);
+    if (suspicion->subcode != JOB_NONE)
+        verdict_add_evidence(&verdict, "subcode", suspicion->subcode);
+    if (suspicion->unit[0] != '\0')
+        verdict_add_evidence_text(&verdict, "unit", suspicion->unit);
     verdict_add_evidence(&verdict, "events", suspicion->events);
     verdict_add_evidence(&verdict, "still_makes_steps", going ? 1 : 0);
     if (!going)

@@ -4,6 +4,7 @@
 #ifndef BROOM_DETECTORS_HARDWARE_H
 #define BROOM_DETECTORS_HARDWARE_H
 
+#include "detectors/nvlink5.h"
 #include "detectors/xid_table.h"
 
 #include <stdbool.h>
@@ -16,6 +17,7 @@ struct suspicion {
     enum xid_class worst;
     int32_t code; /* of the first event of the worst class; JOB_NONE: not an Xid */
     int32_t subcode;
+    char unit[24]; /* of an NVLink code: who reported it */
     char kind[24]; /* of that event */
     uint32_t gpus; /* bit g: a graver event named GPU g */
     int32_t events;

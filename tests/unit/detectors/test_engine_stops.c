@@ -210,6 +210,47 @@ TEST(application_xids_and_bare_nvlink_codes_are_no_faults)
     feed_close(&feed);
 }
 
+static void send_nvlink(struct feed *feed, const char *host, const char *gpu, double code,
+                        const char *message)
+{
+    struct sample sample = {.measurement = MEASUREMENT_EVENT,
+                            .rank = RANK_NONE,
+                            .kind = view_of("xid"),
+                            .host = view_of(host),
+                            .gpu = view_of(gpu),
+                            .message = view_of(message)};
+
+    feed_set(&sample, FIELD_CODE, code);
+    feed_send(feed, &sample);
+}
+
+TEST(an_nvlink_code_is_a_fault_or_nothing_by_what_the_driver_says_with_it)
+{
+    struct feed feed;
+    bool silent[RANKS] = {false}, computing[RANKS] = {false};
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    /* Neighbours of the broken tray only notice. */
+    for (int t = 0; t < 16; t++) {
+        char host[16];
+        (void)snprintf(host, sizeof host, "node%d", t);
+        send_nvlink(&feed, host, "1", 145,
+                    "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x00000001)");
+    }
+    send_nvlink(&feed, "node5", "2", 149,
+                "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000)");
+    for (int32_t r = 20; r < 24; r++)
+        silent[r] = true;
+    feed_stuck(&feed, 120, silent, computing);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "22"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_NVLINK);
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_FAULT), 1);
+    feed_close(&feed);
+}
+
 TEST(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack)
 {
     struct feed feed;
@@ -427,6 +468,7 @@ TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
       T(an_accused_rank_that_goes_on_is_not_to_be_replaced),
       T(application_xids_and_bare_nvlink_codes_are_no_faults),
+      T(an_nvlink_code_is_a_fault_or_nothing_by_what_the_driver_says_with_it),
       T(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack),
       T(a_node_not_ready_while_steps_go_on_is_nothing),
       T(a_switch_tray_leaves_its_trays_in_the_job),
