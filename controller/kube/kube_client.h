@@ -32,6 +32,7 @@ struct kube_client *kube_client_new(struct loop *loop, struct http_client *http,
 void kube_client_free(
     struct kube_client *client); /* calls under way are dropped without an answer */
 DEFINE_AUTO(struct kube_client, kube_client_free)
+struct loop *kube_client_loop(const struct kube_client *client);
 
 enum kube_patch { KUBE_NO_PATCH = 0, KUBE_MERGE_PATCH, KUBE_STRATEGIC_PATCH, KUBE_JSON_PATCH };
 
@@ -41,7 +42,8 @@ struct kube_call {
     struct view body;   /* JSON, copied */
     enum kube_patch patch;
     enum kube_priority priority;
-    int timeout_ms; /* 0: 10 s, from when it is sent */
+    int timeout_ms; /* 0: 10 s, from when it is first sent; a call that is not sent within 30 s
+                       ends KUBE_UNREACHABLE */
 };
 
 /* What an answer means. */
@@ -74,25 +76,50 @@ struct kube_answer {
 typedef void kube_answer_fn(void *context, const struct kube_answer *answer);
 
 /* fn is called exactly once, later, from the loop. GETs that end KUBE_BUSY or KUBE_UNREACHABLE are
- * tried again inside their time-out; nothing else is. */
-void kube_call_start(struct kube_client *client, const struct kube_call *call, kube_answer_fn *fn,
-                     void *context);
+ * tried again inside their time-out; nothing else is. The result may be ignored: it is for
+ * kube_request_drop. */
+struct kube_request;
+struct kube_request *kube_call_start(struct kube_client *client, const struct kube_call *call,
+                                     kube_answer_fn *fn, void *context);
+/* Ends a call or a stream without an answer (it may have been done); not after its answer. */
+void kube_request_drop(struct kube_request *request);
+
+/* An answer of many lines that is taken as it comes: a watch. It waits for its turn as KUBE_LIST
+ * and then holds no place among the calls under way. idle_ms without a byte ends it. Every function
+ * may drop the stream; on_end is called once, KUBE_OK when the server ended it. */
+struct kube_stream {
+    const char *path;
+    int idle_ms;
+    void (*on_open)(void *context); /* the server said 200 */
+    void (*on_line)(void *context, struct view line);
+    kube_answer_fn *on_end;
+    void *context;
+};
+struct kube_request *kube_stream_start(struct kube_client *client,
+                                       const struct kube_stream *stream);
 
 /* Every page of a list (limit / continue, page_items a page), one item at a time; done is called
  * once at the end with the list's resourceVersion, or with why it failed. 410 in mid-list starts
- * again from the first page: on_restart tells the caller to drop what it has. on_item may be called
- * for items whose metadata has no resourceVersion of their own. Pages are parsed one by one: memory
- * is that of one page. */
+ * again from the first page: on_restart tells the caller to drop what it has; a third time is
+ * KUBE_EXPIRED. on_item may be called for items whose metadata has no resourceVersion of their own.
+ * Pages are parsed one by one: memory is that of one page. A 2xx without items is KUBE_UNKNOWN. */
 struct kube_list {
     const char *path; /* "/api/v1/nodes", may hold ?labelSelector=... */
     int page_items;   /* 0: 100 */
     enum kube_priority priority;
+    /* Before the items of the first page; false ends the list there with KUBE_EXPIRED. May be NULL.
+     */
+    bool (*on_version)(void *context, const char *resource_version);
     void (*on_item)(void *context, const struct json *object);
     void (*on_restart)(void *context); /* may be NULL */
     void (*on_done)(void *context, const struct kube_answer *answer, const char *resource_version);
     void *context;
 };
-void kube_list_start(struct kube_client *client, const struct kube_list *list);
+struct kube_listing;
+struct kube_listing *kube_list_start(struct kube_client *client, const struct kube_list *list);
+/* Ends it without on_done; not after on_done, but fine inside the others. No callback of a list may
+ * free the client. */
+void kube_list_drop(struct kube_listing *listing);
 
 /* For a 409 or for words like "conflict": the result's name. */
 const char *kube_result_name(enum kube_result result);

@@ -5,8 +5,11 @@
 #ifndef BROOM_KUBE_CONFIG_H
 #define BROOM_KUBE_CONFIG_H
 
+#include "controller/base/mem.h"
 #include "controller/base/status.h"
 #include "controller/base/text.h"
+
+enum { KUBE_INLINE_FILES = 3 };
 
 /* Strings are owned; "" is "not set". */
 struct kube_config {
@@ -17,15 +20,21 @@ struct kube_config {
     char *token_file; /* read at every call; "" none */
     char *token;      /* as written in the kubeconfig; "" none */
     char *default_namespace;
-    char *scratch_dir; /* private folder for *-data members, removed by kube_config_free; "" none */
+    /* *-data members: files in memory alone, whose names under /proc/self/fd stand above; they
+     * leave nothing on disk, however this process ends. -1 none. */
+    int inline_fds[KUBE_INLINE_FILES];
 };
 
 /* path: a kubeconfig file; "" takes the pod's own (KUBERNETES_SERVICE_HOST and _PORT, and the files
  * under /var/run/secrets/kubernetes.io/serviceaccount). context "" takes current-context. Exec and
- * auth-provider users are refused by name. The caller frees *ret_config. ERR_INVALID names file,
- * line and what to do. */
+ * auth-provider users are refused by name, and so is all that would weaken TLS. The caller frees
+ * *ret_config. ERR_INVALID names file, line and what to do; ERR_NOT_FOUND and ERR_IO the file. */
 MUST_CHECK enum status kube_config_load(const char *path, const char *context,
                                         struct kube_config **ret_config, struct error *reterr);
+/* The same from a kubeconfig's text; path is what messages call it, and relative file names in it
+ * are relative to its folder. */
+MUST_CHECK enum status kube_config_parse(struct view text, const char *path, const char *context,
+                                         struct kube_config **ret_config, struct error *reterr);
 void kube_config_free(struct kube_config *config);
 DEFINE_AUTO(struct kube_config, kube_config_free)
 

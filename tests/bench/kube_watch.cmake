@@ -1,0 +1,2 @@
+add_executable(bench_kube_watch bench_kube_watch.c)
+target_link_libraries(bench_kube_watch PRIVATE broom_kube)
