@@ -3,6 +3,7 @@
 
 #include "controller/actions.h"
 #include "controller/capture.h"
+#include "controller/fleet_memory.h"
 #include "controller/outbox.h"
 #include "controller/topology/job_file.h"
 
@@ -120,6 +121,7 @@ static void describe(struct pipeline *pipeline)
         return;
     pipeline->is_describing = true;
     pipeline->described_ns = pipeline->now_ns;
+    fleet_memory_tell(pipeline->core, pipeline->jobs, pipeline->now_ns);
     size_t count = jobs_to_ask(pipeline, &jobs);
     struct world_question question = {jobs, count};
     actuator->describe(actuator->self, &question, on_world, pipeline);

@@ -82,9 +82,43 @@ static void init_banks(struct engine *engine)
     forget_lateness(engine);
 }
 
+static void place_history(struct engine *engine)
+{
+    if (engine->history != NULL)
+        history_place(engine->history, engine->job, engine->grid, engine->past_faults,
+                      engine->past_nats);
+}
+
+void engine_take_history(struct engine *engine, const struct history *history)
+{
+    history_free(engine->history);
+    engine->history = history_copy(history);
+    if (engine->past_faults == NULL) {
+        engine->past_faults = xcalloc((size_t)engine->job->world_size, sizeof(float));
+        engine->past_nats = xcalloc((size_t)engine->job->world_size, sizeof(float));
+    }
+    place_history(engine);
+}
+
+void engine_put_past(const struct engine *engine, struct verdict *verdict, const uint8_t *ranks)
+{
+    double faults = 0, nats = 0;
+
+    for (int32_t r = 0; engine->history != NULL && r < engine->job->world_size; r++)
+        if (ranks[r] != 0 && (double)engine->past_faults[r] > faults) {
+            faults = (double)engine->past_faults[r];
+            nats = (double)engine->past_nats[r];
+        }
+    if (faults <= 0)
+        return;
+    verdict_add_evidence(verdict, "earlier_faults", faults);
+    verdict_add_evidence(verdict, "prior_nats", nats);
+}
+
 static void build(struct engine *engine)
 {
     engine->grid = grid_new(engine->job);
+    place_history(engine);
     model_init(&engine->model, engine->grid);
     init_banks(engine);
 }
@@ -140,6 +174,9 @@ void engine_free(struct engine *engine)
     hardware_done(&engine->hardware);
     liveness_done(&engine->live);
     flight_finding_done(&engine->finding);
+    history_free(engine->history);
+    xfree(engine->past_faults);
+    xfree(engine->past_nats);
     gauges_done(&engine->gauges);
     steps_free(engine->steps);
     for (int k = 0; k < RECENT_COUNT; k++)

@@ -11,6 +11,7 @@
 
 #include "controller/base/sample.h"
 #include "detectors/flight.h"
+#include "detectors/history.h"
 #include "detectors/job.h"
 #include "detectors/verdict.h"
 
@@ -38,6 +39,10 @@ void engine_feed(struct engine *engine, const struct sample *sample);
 /* Tells that now_ns has come and no more samples older than it are on their way. Never goes back.
  */
 void engine_advance(struct engine *engine, int64_t now_ns);
+
+/* Faults that GPUs, trays and racks had before (copied): what they did counts against them, at most
+ * HISTORY_NATS_MOST nats, and is told with their verdicts. A later call replaces an earlier one. */
+void engine_take_history(struct engine *engine, const struct history *history);
 
 /* What the communication library recorded of a stop (detectors/flight.h), judged at once. A hang
  * that the samples show names these suspects when the records are of the same time. A later call

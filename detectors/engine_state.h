@@ -120,8 +120,10 @@ struct engine {
     struct verdict *queue;
     size_t queue_first, queue_count, queue_capacity;
     struct engine_counts counts;
-    uint8_t *flags;   /* ranks long scratch */
-    uint8_t *covered; /* ranks long scratch */
+    struct history *history;        /* NULL: nothing is known */
+    float *past_faults, *past_nats; /* by rank; NULL with it */
+    uint8_t *flags;                 /* ranks long scratch */
+    uint8_t *covered;               /* ranks long scratch */
 };
 
 /* verdicts.c */
@@ -151,6 +153,9 @@ void numeric_row(struct engine *engine, const struct row *row);
 void liveness_check(struct engine *engine);
 void hardware_event(struct engine *engine, const struct sample *sample);
 void hardware_check(struct engine *engine);
+
+/* What is known of the past of the flagged ranks, where there is something. */
+void engine_put_past(const struct engine *engine, struct verdict *verdict, const uint8_t *ranks);
 
 double engine_z_alarm(const struct engine *engine); /* from the false-alarm budget */
 double engine_nats_alarm(const struct engine *engine);

@@ -54,6 +54,13 @@ static void add_slow(const struct engine *engine, const struct verdict *verdict,
         text_addf(out, "  its SMs are %.1f %% %s than its peers' were: cause %s\n", 100 * fabs(sm),
                   sm >= 0 ? "busier" : "idler", cause_name(verdict->cause));
     text_addf(out, "  without it a step would take %.1f %% less\n", 100 * verdict->gain);
+    if (isfinite(find(verdict, "earlier_faults")))
+        text_addf(out,
+                  "  its GPU, tray or rack had %.0f faults before: that counts %.1f nats, at most "
+                  "%.0f\n",
+                  find(verdict, "earlier_faults"), find(verdict, "prior_nats"), HISTORY_NATS_MOST);
+    text_addf(out, "  the chance of so much by itself is %.1e; confidence %.6g\n",
+              1 - verdict->confidence, verdict->confidence);
 }
 
 static void add_all_evidence(const struct verdict *verdict, struct text *out)

@@ -307,6 +307,7 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
         verdict_add_evidence_text(&verdict, "unit", suspicion->unit);
     verdict_add_evidence(&verdict, "events", suspicion->events);
     verdict_add_evidence(&verdict, "still_makes_steps", going ? 1 : 0);
+    engine_put_past(engine, &verdict, ranks);
     if (!going)
         for (int32_t r = 0; r < engine->job->world_size; r++)
             if (ranks[r] == 0 && engine->live.seen_ns[r] > 0)

@@ -282,6 +282,7 @@ static void raise_stop(struct engine *engine, enum verdict_kind kind, const stru
         verdict_add_evidence(&verdict, "waiting_ranks", census->waiting);
         verdict_add_evidence(&verdict, "computing_ranks", census->computing);
     }
+    engine_put_past(engine, &verdict, guilty);
     if (census == NULL || is_finding_of_stop(engine))
         put_finding(engine, &verdict);
     if (census == NULL && engine->finding.newest_ns > 0)

@@ -56,6 +56,40 @@ static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_
            SHARE_ABOVE[view->window];
 }
 
+/* The cut whose units the bank's units are; BANK_OWN is by rank. */
+static enum cut bank_cut(enum bank_kind kind)
+{
+    switch (kind) {
+    case BANK_OWN:
+        return CUT_COUNT;
+    case BANK_GROUP:
+    case BANK_LATE:
+        return CUT_TENSOR;
+    case BANK_LANE:
+    case BANK_LATE_LANE:
+        return CUT_LANE;
+    case BANK_WORK:
+    case BANK_COUNT:
+        break;
+    }
+    return CUT_REPLICA;
+}
+
+/* The most that the past of one of the unit's ranks counts, in nats; 0 when nothing is known. */
+static double past_of_unit(const struct engine *engine, enum bank_kind kind, int32_t unit)
+{
+    enum cut cut = bank_cut(kind);
+    double most = -INFINITY;
+
+    if (engine->history == NULL)
+        return 0;
+    if (cut == CUT_COUNT)
+        return (double)engine->past_nats[unit];
+    for (int32_t i = 0; i < grid_size(engine->grid, cut, unit); i++)
+        most = fmax(most, (double)engine->past_nats[grid_members(engine->grid, cut, unit)[i]]);
+    return most;
+}
+
 static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit,
                      struct alarm *alarm)
 {
@@ -68,10 +102,16 @@ static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t u
                             .spikes = view.spikes,
                             .level = view.level,
                             .window = view.window};
-    if (view.z >= engine_z_alarm(engine) && view.level >= LEVEL_LEAST &&
-        is_steady(bank, unit, &view))
+    /* Nothing that the past could count would make an alarm of it. */
+    if (view.z < 0.9 * engine_z_alarm(engine) &&
+        view.spikes < engine_nats_alarm(engine) - HISTORY_NATS_MOST)
+        return false;
+    /* Of a normal score the tail is about exp(-z^2 / 2). */
+    double past = past_of_unit(engine, kind, unit);
+    double z_alarm = sqrt(fmax(engine_z_alarm(engine) * engine_z_alarm(engine) - 2 * past, 1));
+    if (view.z >= z_alarm && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
         return true;
-    if (view.spikes >= engine_nats_alarm(engine)) {
+    if (view.spikes >= engine_nats_alarm(engine) - past) {
         /* A shift of nearly every row that the rate test saw first is a shift all the same. */
         alarm->by_rate = bank_share_above(bank, unit, 12, bank->spike_over) < 0.7;
         alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8);
@@ -91,25 +131,6 @@ static bool is_joined(const struct engine *engine, const struct alarm *alarm, in
     return view.z >= JOIN_SCORE * engine_z_alarm(engine) &&
            view.level >= JOIN_LEVEL * alarm->level && view.level >= LEVEL_LEAST / 2 &&
            is_steady(bank, unit, &view);
-}
-
-/* The cut whose units the bank's units are; BANK_OWN is by rank. */
-static enum cut bank_cut(enum bank_kind kind)
-{
-    switch (kind) {
-    case BANK_OWN:
-        return CUT_COUNT;
-    case BANK_GROUP:
-    case BANK_LATE:
-        return CUT_TENSOR;
-    case BANK_LANE:
-    case BANK_LATE_LANE:
-        return CUT_LANE;
-    case BANK_WORK:
-    case BANK_COUNT:
-        break;
-    }
-    return CUT_REPLICA;
 }
 
 static bool is_unit_covered(const struct engine *engine, enum bank_kind kind, int32_t unit)
@@ -400,6 +421,7 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm,
     verdict.confidence = 1 - exp(-fmin(fmax(alarm->z * alarm->z / 2, alarm->spikes), 30));
     verdict.evict = told && may_evict(engine, domain, &facts);
     put_evidence(engine, &verdict, alarm, &facts);
+    engine_put_past(engine, &verdict, ranks);
     int needed = quiet_needed(engine, &verdict);
     /* What was told as info and still is no more than that is not told twice, nor what an event
      * told. */

@@ -163,29 +163,49 @@ static int fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
-/* flight_path and recording_path may be NULL, not both. */
+static enum status read_history(const char *path, struct history **ret_history,
+                                struct error *reterr)
+{
+    AUTO_TEXT document = {0};
+    struct error error = {.status = OK};
+
+    TRY(file_read(path, RECORD_BYTES_MAX, &document, reterr));
+    enum status status = history_parse((struct view){document.bytes, document.length}, ret_history,
+                                       &error);
+    return status == OK ? OK : error_set(reterr, status, "%s: %s", path, error.message);
+}
+
+struct paths {
+    const char *job, *flight, *history, *recording; /* all but job may be NULL */
+};
+
 static int run(struct detection *detection, const struct engine_params *params,
-               const char *job_path, const char *flight_path, const char *recording_path)
+               const struct paths *paths)
 {
     AUTO(job_free) struct job *job = NULL;
+    AUTO(history_free) struct history *history = NULL;
     AUTO(flight_free) struct flight *flight = flight_new();
     struct error error = {.status = OK};
     enum status status = OK;
 
-    if (job_document_load(job_path, &job, &error) != OK)
+    if (job_document_load(paths->job, &job, &error) != OK)
         return fail(&error);
-    if (flight_path != NULL && read_flight(flight_path, flight, &error) != OK)
+    if (paths->flight != NULL && read_flight(paths->flight, flight, &error) != OK)
+        return fail(&error);
+    if (paths->history != NULL && read_history(paths->history, &history, &error) != OK)
         return fail(&error);
     detection->engine = engine_new(job, params);
-    if (flight_path != NULL)
+    if (history != NULL)
+        engine_take_history(detection->engine, history);
+    if (paths->flight != NULL)
         engine_take_flight(detection->engine, flight);
-    if (recording_path != NULL)
-        status = read_recording(detection, recording_path, &error);
+    if (paths->recording != NULL)
+        status = read_recording(detection, paths->recording, &error);
     engine_tell_flight(detection->engine);
     print_verdicts(detection);
     report(detection);
     if (status != OK) {
-        error_prefix(&error, "%s", recording_path);
+        error_prefix(&error, "%s", paths->recording);
         return fail(&error);
     }
     if (fflush(stdout) != 0 || detection->write_failed) {
@@ -199,15 +219,17 @@ int cmd_detect(int argc, char **argv)
 {
     struct engine_params params = engine_params_default();
     struct detection detection = {0};
-    const char *job_path = NULL, *flight_path = NULL;
+    struct paths paths = {.job = NULL};
     bool no_detect = false;
     struct arguments arguments;
     const struct option_row rows[] = {
         {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes",
-         &job_path, NULL},
+         &paths.job, NULL},
         {"flight-recorder", 0, OPTION_TEXT, "DIR",
          "records of a hang: flight recorder dumps (JSON), NCCL RAS reports, watchdog lines",
-         &flight_path, NULL},
+         &paths.flight, NULL},
+        {"history", 0, OPTION_TEXT, "FILE",
+         "earlier faults of GPUs, trays and racks (JSON), a weak prior", &paths.history, NULL},
         {"explain", 0, OPTION_FLAG, NULL, "the numbers behind each verdict, in words, on stderr",
          &detection.explain, NULL},
         {"budget", 0, OPTION_NUMBER, "NUMBER", "false evictions allowed in 10,000 GPU-months",
@@ -224,7 +246,9 @@ int cmd_detect(int argc, char **argv)
             "Time is the recording's alone: two runs print the same bytes.\n"
             "With --flight-recorder DIR (a folder or one file) a hang names who never came to "
             "the\ncollective; without a RECORDING the records are judged alone. Files of "
-            "dumps end in their\nrank: _dump_12.json, nccl_trace_rank_12.\n",
+            "dumps end in their\nrank: _dump_12.json, nccl_trace_rank_12.\n"
+            "--history FILE: {\"faults\": [{\"node\": \"n1\", \"gpu\": 2, \"count\": 3}, "
+            "{\"rack\": \"r1\", \"count\": 1}]}.\n",
         .examples = "  broom detect --job job.json recording.lp.gz\n"
                     "  broom detect --job job.json --explain recording.lp.zst > verdicts.jsonl\n"
                     "  broom detect --job job.json --flight-recorder dumps/\n",
@@ -242,19 +266,19 @@ int cmd_detect(int argc, char **argv)
     case PARSED_RUN:
         break;
     }
-    if (job_path == NULL) {
+    if (paths.job == NULL) {
         (void)fprintf(stderr, "broom detect: --job JOB.json is needed; see broom detect --help\n");
         return EXIT_USAGE;
     }
-    if (arguments.count == 0 && flight_path == NULL) {
+    paths.recording = arguments.count > 0 ? arguments.items[0] : NULL;
+    if (paths.recording == NULL && paths.flight == NULL) {
         (void)fprintf(stderr,
                       "broom detect: RECORDING or --flight-recorder DIR is needed; see broom "
                       "detect --help\n");
         return EXIT_USAGE;
     }
     params.enabled = !no_detect;
-    code = run(&detection, &params, job_path, flight_path,
-               arguments.count > 0 ? arguments.items[0] : NULL);
+    code = run(&detection, &params, &paths);
     engine_free(detection.engine);
     text_done(&detection.line);
     return code;
