@@ -6,6 +6,7 @@
 #include "controller/sys/notify.h"
 #include "controller/warm.h"
 #include "remediation/actuators/dry_run.h"
+#include "remediation/actuators/kubernetes.h"
 #include "remediation/actuators/rehearsal.h"
 
 #include <errno.h>
@@ -208,11 +209,27 @@ static enum status make_folder(const char *path, struct error *reterr)
                      strerror(errno));
 }
 
+static enum status start_kubernetes(struct app *app, struct error *reterr)
+{
+    const struct config *config = app->config;
+    struct kubernetes_params params = {.kubeconfig = config->kubeconfig,
+                                       .context = config->kube_context,
+                                       .rack_label = config->rack_label,
+                                       .write_topology_labels = config->write_topology_labels,
+                                       .reads_only = config->mode == MODE_OBSERVE,
+                                       .limits = kube_limits_default()};
+    params.limits.calls_per_s = config->kube_calls_per_s;
+    params.limits.burst = 2 * config->kube_calls_per_s;
+    return kubernetes_new(app->loop, app->client, &params, &app->actuator, reterr);
+}
+
 static enum status start_actuator(struct app *app, struct error *reterr)
 {
     app->dry_run = dry_run_actuator();
     if (strcmp(app->config->actuator_kind, "rehearsal") == 0)
         app->actuator = rehearsal_new(app->loop, app->client, app->config->actuator_url);
+    else if (strcmp(app->config->actuator_kind, "kubernetes") == 0)
+        TRY(start_kubernetes(app, reterr));
     else
         app->actuator = &app->dry_run;
     bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 ||

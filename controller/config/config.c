@@ -38,7 +38,7 @@ struct option {
 
 static const char *const MODE_WORDS[] = {"observe", "approve", "enforce", NULL};
 static const char *const LEVEL_WORDS[] = {"debug", "info", "warn", "error", NULL};
-static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", NULL};
+static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", "kubernetes", NULL};
 
 #define AT(field) offsetof(struct config, field)
 
@@ -73,9 +73,14 @@ static const struct option OPTIONS[] = {
     {"detection.enabled", TYPE_BOOL, AT(detection_enabled), "true", 0, 0, 0, NULL, "false: samples are kept and nothing is judged"},
     {"detection.false_evictions", TYPE_NUMBER, AT(false_evictions), "0.3", 0.0001, 1000, 0, NULL, "budget of wrong eviction advice per 10,000 GPU-months"},
     {"detection.min_slowdown", TYPE_NUMBER, AT(min_slowdown), "0.03", 0.005, 1, 0, NULL, "smallest slowdown, as a ratio, that is advised for eviction"},
-    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal"},
+    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes"},
     {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "address of the cluster that actuator.kind speaks to"},
     {"actuator.describe_every", TYPE_DURATION, AT(describe_every_ns), "15s", 1, 3600, RELOADABLE, NULL, "how often the cluster is read unasked"},
+    {"actuator.kubeconfig", TYPE_TEXT, AT(kubeconfig), "", 0, 0, 0, NULL, "kubernetes: file that says where the API server is and who we are; empty: the pod's own"},
+    {"actuator.context", TYPE_TEXT, AT(kube_context), "", 0, 0, 0, NULL, "kubernetes: context of the kubeconfig; empty: its current one"},
+    {"actuator.rack_label", TYPE_TEXT, AT(rack_label), "", 0, 0, 0, NULL, "kubernetes: node label that names the rack; empty: HyperNode of tier 1, else nvidia.com/gpu.clique"},
+    {"actuator.write_topology_labels", TYPE_BOOL, AT(write_topology_labels), "false", 0, 0, 0, NULL, "kubernetes: put broomwagon.io/rack and tray on nodes; never in mode observe"},
+    {"actuator.calls_per_s", TYPE_NUMBER, AT(kube_calls_per_s), "20", 1, 10000, 0, NULL, "kubernetes: reads of the API server at most; actions have a share of their own"},
     {"log.level", TYPE_CHOICE, AT(log_level), "info", 0, 0, RELOADABLE, LEVEL_WORDS, "debug, info, warn, error"},
     {"retention.events", TYPE_DURATION, AT(retention_events_ns), "400d", 86400, 1e9, 0, NULL, "events, verdicts and one-minute rollups; what an incident pins stays"},
 };
@@ -431,7 +436,7 @@ enum status config_check(const struct config *config, struct error *reterr)
             "of a job; set tls.certificate, tls.key and auth.tokens or tls.client_ca, or listen on "
             "127.0.0.1, or use mode observe",
             config->listen_api);
-    if (strcmp(config->actuator_kind, "dry_run") != 0 && config->actuator_url[0] == '\0')
+    if (strcmp(config->actuator_kind, "rehearsal") == 0 && config->actuator_url[0] == '\0')
         return error_set(reterr, ERR_INVALID, "actuator.kind %s needs actuator.url",
                          config->actuator_kind);
     return OK;

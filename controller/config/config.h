@@ -31,6 +31,9 @@ struct config {
     double false_evictions, min_slowdown;
     const char *actuator_kind, *actuator_url;
     int64_t describe_every_ns;
+    const char *kubeconfig, *kube_context, *rack_label;
+    bool write_topology_labels;
+    double kube_calls_per_s;
     int64_t log_level; /* enum log_level */
     int64_t retention_events_ns;
 };

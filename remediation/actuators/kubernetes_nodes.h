@@ -9,21 +9,47 @@
 
 struct node_cache;
 
+/* client and loop are lent. rack_label: label that names a node's rack; "" none. */
 struct node_cache *node_cache_new(struct kube_client *client, struct loop *loop,
                                   const char *rack_label);
 void node_cache_free(struct node_cache *cache);
+/* False when the picture is not whole or not fresh; *ret_reason says why. */
 bool node_cache_is_synced(const struct node_cache *cache, const char **ret_reason);
 size_t node_cache_count(const struct node_cache *cache);
-/* In order of name. Strings are the cache's, valid until the loop runs again. */
+/* In order of name. Strings are the cache's, valid until the loop runs again. rack is that of
+ * rack_label, NULL where the node has no such label; promised_to is the value of the spare's taint
+ * (node_spare_value of a job). */
 void node_cache_describe(const struct node_cache *cache, size_t index, struct world_node *ret_node);
 bool node_cache_is_ready(const struct node_cache *cache, const char *node); /* false when unknown */
 bool node_cache_has(const struct node_cache *cache, const char *node);
 const char *node_cache_clique(const struct node_cache *cache, const char *node); /* or NULL */
+/* Somebody vouches that the node is off: an out-of-service taint or broomwagon.io/fenced-by; or
+ * NULL. */
+const char *node_cache_fenced_by(const struct node_cache *cache, const char *node);
 
-/* cordon, uncordon, promise_spare, release_spare, and the poll of each. promised: value of the
- * spare's taint for the action's job (see node_spare_value). */
-void nodes_start(struct node_cache *cache, const struct action *action, action_done_fn *done,
-                 void *context);
+/* Labels are dropped but for those asked for here. A key that is new makes the nodes be listed
+ * again; until then its values are not known. */
+void node_cache_want_label(struct node_cache *cache, const char *key);
+const char *node_cache_label(const struct node_cache *cache, size_t index,
+                             const char *key);                                /* or NULL */
+const char *node_cache_name(const struct node_cache *cache, size_t index);    /* in order of name */
+const char *node_cache_uid(const struct node_cache *cache, const char *node); /* "" unknown */
+/* Moves with every change of a name or of a label that was asked for. */
+uint64_t node_cache_generation(const struct node_cache *cache);
+
+/* Reads who took off cordons of ours, where one was taken off since; node_cache_describe tells it
+ * from then on. */
+void node_cache_ask_uncordoned(struct node_cache *cache);
+
+/* The rack of a node, for the check of spares; NULL: that of rack_label alone. */
+typedef const char *node_rack_fn(void *context, const char *node);
+void node_cache_set_racks(struct node_cache *cache, node_rack_fn *fn, void *context);
+
+/* cordon, uncordon, promise_spare, release_spare, and the poll of each. hold: further nodes that a
+ * promise keeps free for the time being (taint broomwagon.io/held=inc-n:NoSchedule), until the
+ * release of the same incident. */
+void nodes_start(struct node_cache *cache, const struct action *action, const char *const *hold,
+                 size_t hold_count, action_done_fn *done, void *context);
 void nodes_poll(struct node_cache *cache, const struct action *action, action_done_fn *done,
                 void *context);
 

@@ -1,0 +1,130 @@
+/* Selectors of a HyperNode's members: exactMatch, regexMatch, labelMatch. */
+#include "remediation/actuators/kubernetes_hypernode.h"
+
+#include <regex.h>
+#include <string.h>
+
+struct member {
+    char *exact;
+    regex_t *pattern;
+    struct selector *labels;
+};
+
+struct hypernode {
+    char *name;
+    struct member *members;
+    size_t count, capacity;
+};
+
+static void member_done(struct member *member)
+{
+    xfree(member->exact);
+    if (member->pattern != NULL)
+        regfree(member->pattern);
+    xfree(member->pattern);
+    selector_free(member->labels);
+}
+
+void hypernode_free(struct hypernode *hypernode)
+{
+    if (hypernode == NULL)
+        return;
+    for (size_t i = 0; i < hypernode->count; i++)
+        member_done(&hypernode->members[i]);
+    xfree(hypernode->members);
+    xfree(hypernode->name);
+    xfree(hypernode);
+}
+
+/* Volcano's patterns are Go's: of what POSIX lacks, people use \d. */
+static regex_t *compile(const char *pattern)
+{
+    AUTO_TEXT posix = {0};
+    AUTO_FREE regex_t *regex = xcalloc(1, sizeof *regex);
+    for (const char *c = pattern; *c != '\0'; c++) {
+        if (c[0] == '\\' && c[1] == 'd') {
+            text_add(&posix, "[0-9]");
+            c++;
+        } else if (c[0] == '\\' && c[1] != '\0') {
+            text_add_bytes(&posix, c, 2);
+            c++;
+        } else {
+            text_add_bytes(&posix, c, 1);
+        }
+    }
+    if (posix.length == 0 || regcomp(regex, posix.bytes, REG_EXTENDED | REG_NOSUB) != 0)
+        return NULL;
+    return TAKE(regex);
+}
+
+static bool read_member(struct member *member, const struct json *object)
+{
+    const struct json *selector = json_get(object, "selector");
+    const char *exact = json_get_string(json_get(selector, "exactMatch"), "name", NULL);
+    const char *pattern = json_get_string(json_get(selector, "regexMatch"), "pattern", NULL);
+    *member = (struct member){0};
+    if (strcmp(json_get_string(object, "type", ""), "Node") != 0)
+        return false;
+    if (exact != NULL)
+        member->exact = xstrdup(exact);
+    else if (pattern != NULL)
+        member->pattern = compile(pattern);
+    else
+        member->labels = selector_read(json_get(selector, "labelMatch"));
+    return member->exact != NULL || member->pattern != NULL || member->labels != NULL;
+}
+
+struct hypernode *hypernode_read(const struct json *object)
+{
+    const struct json *spec = json_get(object, "spec");
+    const struct json *members = json_get(spec, "members");
+    if (json_get_int(spec, "tier", 0) != 1)
+        return NULL;
+    struct hypernode *hypernode = xcalloc(1, sizeof *hypernode);
+    hypernode->name = xstrdup(json_get_string(json_get(object, "metadata"), "name", ""));
+    for (const struct json *each = json_first(members); each != NULL; each = json_next(each)) {
+        hypernode->members = array_grow(hypernode->members, hypernode->count, &hypernode->capacity,
+                                        sizeof *hypernode->members);
+        struct member *member = &hypernode->members[hypernode->count];
+        if (read_member(member, each))
+            hypernode->count++;
+        else
+            member_done(member);
+    }
+    if (hypernode->count > 0)
+        return hypernode;
+    hypernode_free(hypernode);
+    return NULL;
+}
+
+const char *hypernode_name(const struct hypernode *hypernode)
+{
+    return hypernode->name;
+}
+
+void hypernode_each_label(const struct hypernode *hypernode,
+                          void (*fn)(void *context, const char *key), void *context)
+{
+    for (size_t i = 0; i < hypernode->count; i++)
+        if (hypernode->members[i].labels != NULL)
+            selector_each_key(hypernode->members[i].labels, fn, context);
+}
+
+static bool member_has(const struct member *member, const char *node, selector_label_fn *label,
+                       void *context)
+{
+    if (member->exact != NULL)
+        return strcmp(member->exact, node) == 0;
+    if (member->pattern != NULL)
+        return regexec(member->pattern, node, 0, NULL, 0) == 0;
+    return selector_matches(member->labels, label, context);
+}
+
+bool hypernode_has(const struct hypernode *hypernode, const char *node, selector_label_fn *label,
+                   void *context)
+{
+    for (size_t i = 0; i < hypernode->count; i++)
+        if (member_has(&hypernode->members[i], node, label, context))
+            return true;
+    return false;
+}

@@ -1,0 +1,287 @@
+/* Sources of the inventory, and the labels that are written back from it. */
+#include "remediation/actuators/kubernetes_topology.h"
+
+#include "controller/kube/kube_watch.h"
+#include "controller/sys/clock.h"
+#include "remediation/actuators/kubernetes_hypernode.h"
+#include "remediation/actuators/kubernetes_nodes_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t FRESH_NS = INT64_C(600000000000); /* HyperNodes change by hand */
+enum { WRITES_AT_ONCE = 8 };
+
+#define LABEL_RACK "broomwagon.io/rack"
+#define LABEL_TRAY "broomwagon.io/tray"
+
+struct topology {
+    struct topology_params params;
+    char *rack_label;
+    struct inventory *own; /* NULL when it is lent */
+    struct inventory *inventory;
+    struct kube_watch *watch;
+    struct hypernode **hypernodes; /* by name; tier 1 with nodes as members */
+    size_t count, capacity;
+    bool is_changed;
+    uint64_t generation; /* of the nodes, when the inventory was last told */
+    int64_t written;     /* version of the inventory whose labels are all there; -1 none */
+    int32_t under_way;   /* label patches */
+};
+
+/* ---- HyperNodes ---- */
+
+static void hypernode_drop(struct topology *topology, const char *name)
+{
+    for (size_t i = 0; i < topology->count; i++) {
+        if (strcmp(hypernode_name(topology->hypernodes[i]), name) != 0)
+            continue;
+        hypernode_free(topology->hypernodes[i]);
+        topology->hypernodes[i] = topology->hypernodes[--topology->count];
+        topology->is_changed = true;
+        return;
+    }
+}
+
+static void want_label(void *context, const char *key)
+{
+    struct topology *topology = context;
+    node_cache_want_label(topology->params.nodes, key);
+}
+
+static void on_object(void *context, const struct json *object)
+{
+    struct topology *topology = context;
+    struct hypernode *hypernode = hypernode_read(object);
+    hypernode_drop(topology, json_get_string(json_get(object, "metadata"), "name", ""));
+    if (hypernode == NULL)
+        return;
+    hypernode_each_label(hypernode, want_label, topology);
+    topology->hypernodes = array_grow(topology->hypernodes, topology->count, &topology->capacity,
+                                      sizeof(struct hypernode *));
+    topology->hypernodes[topology->count++] = hypernode;
+    topology->is_changed = true;
+}
+
+static void on_gone(void *context, const char *namespace_name, const char *name)
+{
+    (void)namespace_name;
+    hypernode_drop(context, name);
+}
+
+struct labels_of {
+    const struct node_cache *nodes;
+    size_t index;
+};
+
+static const char *label_of(void *context, const char *key)
+{
+    const struct labels_of *labels = context;
+    return node_cache_label(labels->nodes, labels->index, key);
+}
+
+/* The first by name of those that claim it: two racks for one node are a mistake of the site. */
+static const char *hypernode_of(const struct topology *topology, size_t index)
+{
+    struct labels_of labels = {topology->params.nodes, index};
+    const char *name = node_cache_name(topology->params.nodes, index);
+    const char *found = NULL;
+    for (size_t i = 0; i < topology->count; i++) {
+        const char *candidate = hypernode_name(topology->hypernodes[i]);
+        if (hypernode_has(topology->hypernodes[i], name, label_of, &labels) &&
+            (found == NULL || strcmp(candidate, found) < 0))
+            found = candidate;
+    }
+    return found;
+}
+
+/* ---- telling the inventory ---- */
+
+static void observe(struct topology *topology, size_t index, int64_t now_ns)
+{
+    const struct node_cache *nodes = topology->params.nodes;
+    struct inventory_observation seen = {.node = node_cache_name(nodes, index),
+                                         .tray = INVENTORY_UNKNOWN,
+                                         .rails = INVENTORY_UNKNOWN,
+                                         .time_ns = now_ns};
+    seen.source = INVENTORY_CLIQUE;
+    seen.nvlink_domain = node_cache_label(nodes, index, NODE_LABEL_CLIQUE);
+    inventory_observe(topology->inventory, &seen);
+    seen.nvlink_domain = NULL;
+    seen.source = INVENTORY_HYPERNODE;
+    seen.rack = hypernode_of(topology, index);
+    inventory_observe(topology->inventory, &seen);
+    seen.source = INVENTORY_LABEL;
+    seen.rack = topology->rack_label[0] != '\0'
+                    ? node_cache_label(nodes, index, topology->rack_label)
+                    : NULL;
+    inventory_observe(topology->inventory, &seen);
+}
+
+static void tell(struct topology *topology)
+{
+    uint64_t generation = node_cache_generation(topology->params.nodes);
+    if (!topology->is_changed && generation == topology->generation)
+        return;
+    int64_t now_ns = clock_now_ns();
+    for (size_t i = 0; i < node_cache_count(topology->params.nodes); i++)
+        observe(topology, i, now_ns);
+    topology->is_changed = false;
+    topology->generation = generation;
+}
+
+/* ---- labels ---- */
+
+static void write_all_labels(struct topology *topology);
+
+/* The next few follow at once; what failed waits for the next refresh. */
+static void on_written(void *context, const struct kube_answer *answer)
+{
+    struct topology *topology = context;
+    topology->under_way--;
+    if (answer->result != KUBE_OK)
+        return;
+    if (answer->body != NULL)
+        node_take(topology->params.nodes, answer->body);
+    write_all_labels(topology);
+}
+
+static bool is_label_value(const char *value)
+{
+    size_t length = strlen(value);
+    for (size_t i = 0; i < length; i++) {
+        char c = value[i];
+        bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        bool is_inner = i > 0 && i + 1 < length && (c == '-' || c == '_' || c == '.');
+        if (!is_letter && !is_inner)
+            return false;
+    }
+    return length > 0 && length < 64;
+}
+
+static bool is_same(const char *have, const char *want)
+{
+    return strcmp(have != NULL ? have : "", want) == 0;
+}
+
+/* One patch of our own two labels; where the inventory is silent, what stands there stays. */
+static bool write_labels(struct topology *topology, size_t index)
+{
+    struct node_cache *nodes = topology->params.nodes;
+    const char *name = node_cache_name(nodes, index);
+    struct inventory_node seen;
+    char tray[16] = "";
+    AUTO_TEXT path = {0};
+    AUTO_TEXT body = {0};
+    if (!inventory_find(topology->inventory, name, &seen) || seen.rack == NULL ||
+        !is_label_value(seen.rack))
+        return false;
+    if (seen.tray != INVENTORY_UNKNOWN)
+        snprintf(tray, sizeof tray, "%" PRId32, seen.tray);
+    bool is_tray_right = tray[0] == '\0' ||
+                         is_same(node_cache_label(nodes, index, LABEL_TRAY), tray);
+    if (is_same(node_cache_label(nodes, index, LABEL_RACK), seen.rack) && is_tray_right)
+        return false;
+    struct json_writer w = json_writer(&body);
+    json_open_object(&w);
+    json_add_key(&w, "metadata");
+    json_open_object(&w);
+    json_add_key(&w, "labels");
+    json_open_object(&w);
+    json_put_string(&w, LABEL_RACK, seen.rack);
+    if (tray[0] != '\0')
+        json_put_string(&w, LABEL_TRAY, tray);
+    json_close(&w);
+    json_close(&w);
+    json_close(&w);
+    node_path(name, &path);
+    text_addf(&path, "?fieldManager=%s", NODE_FIELD_MANAGER);
+    struct kube_call call = {.method = "PATCH",
+                             .path = path.bytes,
+                             .body = {body.bytes, body.length},
+                             .patch = KUBE_MERGE_PATCH,
+                             .priority = KUBE_LIST};
+    kube_call_start(topology->params.client, &call, on_written, topology);
+    topology->under_way++;
+    return true;
+}
+
+static void write_all_labels(struct topology *topology)
+{
+    const char *reason;
+    int64_t version = inventory_version(topology->inventory);
+    bool is_left = false;
+    if (!topology->params.write_labels || topology->under_way > 0 || topology->written == version ||
+        !node_cache_is_synced(topology->params.nodes, &reason))
+        return;
+    for (size_t i = 0; i < node_cache_count(topology->params.nodes); i++) {
+        if (topology->under_way >= WRITES_AT_ONCE) {
+            is_left = true;
+            break;
+        }
+        is_left = write_labels(topology, i) || is_left;
+    }
+    topology->written = is_left ? -1 : version;
+}
+
+/* ---- the module ---- */
+
+struct topology *topology_new(const struct topology_params *params)
+{
+    struct topology *topology = xcalloc(1, sizeof *topology);
+    topology->params = *params;
+    topology->rack_label = xstrdup(params->rack_label);
+    topology->params.rack_label = topology->rack_label;
+    topology->own = params->inventory == NULL ? inventory_new() : NULL;
+    topology->inventory = params->inventory != NULL ? params->inventory : topology->own;
+    topology->written = -1;
+    if (params->write_labels) {
+        node_cache_want_label(params->nodes, LABEL_RACK);
+        node_cache_want_label(params->nodes, LABEL_TRAY);
+    }
+    struct kube_watch_params watch = {.path = "/apis/topology.volcano.sh/v1alpha1/hypernodes",
+                                      .is_optional = true,
+                                      .on_object = on_object,
+                                      .on_gone = on_gone,
+                                      .context = topology};
+    topology->watch = kube_watch_new(params->client, &watch);
+    return topology;
+}
+
+void topology_free(struct topology *topology)
+{
+    if (topology == NULL)
+        return;
+    kube_watch_free(topology->watch);
+    for (size_t i = 0; i < topology->count; i++)
+        hypernode_free(topology->hypernodes[i]);
+    xfree(topology->hypernodes);
+    inventory_free(topology->own);
+    xfree(topology->rack_label);
+    xfree(topology);
+}
+
+bool topology_is_synced(const struct topology *topology, const char **ret_reason)
+{
+    return topology->rack_label[0] != '\0' ||
+           kube_watch_is_synced(topology->watch, FRESH_NS, ret_reason);
+}
+
+void topology_refresh(struct topology *topology)
+{
+    tell(topology);
+    write_all_labels(topology);
+}
+
+bool topology_find(const struct topology *topology, const char *node,
+                   struct inventory_node *ret_node)
+{
+    return inventory_find(topology->inventory, node, ret_node);
+}
+
+const char *topology_rack(void *topology, const char *node)
+{
+    struct inventory_node found;
+    return topology_find(topology, node, &found) ? found.rack : NULL;
+}
