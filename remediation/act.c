@@ -22,6 +22,27 @@ int act_tries(const struct incident *incident, int step)
     return tries;
 }
 
+enum aside_state act_aside_state(const struct remediation *core, const struct incident *incident,
+                                 enum verb verb, const char *node)
+{
+    enum aside_state state = ASIDE_DUE;
+    int tries = 0;
+    for (size_t i = 0; i < incident->action_count; i++) {
+        const struct incident_action *action = &incident->actions[i];
+        if (!action->aside || action->verb != verb ||
+            !(names_has(&action->nodes, node) || names_has(&action->spares, node)))
+            continue;
+        if (action->state != ACTION_ENDED)
+            return ASIDE_UNDER_WAY;
+        tries += action->outcome == OUTCOME_TRANSIENT ? 1 : 0;
+        bool again = action->outcome == OUTCOME_CANCELLED ||
+                     (action->outcome == OUTCOME_TRANSIENT && tries < STEP_TRIES_MAX);
+        int64_t due_ns = action->ended_ns + RETRY_AFTER_NS * (tries > 1 ? tries : 1);
+        state = !again ? ASIDE_OVER : core->now_ns < due_ns ? ASIDE_LATER : ASIDE_DUE;
+    }
+    return state;
+}
+
 const char *act_command_verb(enum fsm_command command)
 {
     switch (command) {
@@ -31,6 +52,12 @@ const char *act_command_verb(enum fsm_command command)
         return verb_name(VERB_CAPTURE);
     case DO_CORDON:
         return verb_name(VERB_CORDON);
+    case DO_DRAIN:
+        return verb_name(VERB_DRAIN);
+    case DO_FENCE:
+        return verb_name(VERB_FENCE);
+    case DO_FORCE_DELETE:
+        return verb_name(VERB_FORCE_DELETE);
     case DO_REQUEST_CHECKPOINT:
         return verb_name(VERB_REQUEST_CHECKPOINT);
     case DO_PROMISE_SPARE:
@@ -93,7 +120,7 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     record_action(core, incident, action, planned->reason);
     record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes,
                     action->operation_id);
-    if (incident_running_action(incident) != NULL)
+    if (!action->aside)
         look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
     record_incident(core, incident);
     effect_push_action(core, EFFECT_START, incident, action, planned->reason);
@@ -109,8 +136,30 @@ static void start_simple(struct remediation *core, struct incident *incident, en
 {
     struct planned planned = {.verb = verb, .step = incident->step};
     planner_step(core, incident, &planned);
-    if (verb == VERB_REQUEST_CHECKPOINT)
+    if (verb == VERB_REQUEST_CHECKPOINT || verb == VERB_DRAIN || verb == VERB_FENCE)
         mark_acted(core, incident);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+static void start_fence(struct remediation *core, struct incident *incident)
+{
+    struct names due = {0};
+    fence_add_due(core, incident, &due);
+    if (due.count > 0) {
+        start_simple(core, incident, VERB_FENCE);
+    } else {
+        record_timeline(core, incident, "fence_skipped", "broomd",
+                        "No node is to be powered off: each is off already, or works for others");
+        look_dispatch(core, incident, EVENT_STEP_SKIPPED, "nothing to power off");
+    }
+    names_done(&due);
+}
+
+static void start_force_delete(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_FORCE_DELETE, .step = -1, .aside = true};
+    planner_force_delete(core, incident, &planned);
     launch(core, incident, &planned);
     planned_done(&planned);
 }
@@ -158,6 +207,8 @@ static void start_restart(struct remediation *core, struct incident *incident)
     const struct job_state *job = core_find_job(core, incident->job);
     const struct view_job *seen = world_view_job(&core->world, incident->job);
     planner_restart(core, incident, &planned);
+    names_done(&incident->nodes_before);
+    core_job_nodes(core, incident->job, &incident->nodes_before);
     incident->restart_started_ns = core->now_ns;
     mark_acted(core, incident);
     incident->attempt_before = job != NULL && job->progress_known ? job->progress.attempt
@@ -172,7 +223,7 @@ static void start_restart(struct remediation *core, struct incident *incident)
 
 void act_tell(struct remediation *core, struct incident *incident, const char *sentence)
 {
-    struct planned planned = {.verb = VERB_NOTIFY, .step = -1};
+    struct planned planned = {.verb = VERB_NOTIFY, .step = -1, .aside = true};
     enum mode mode = incident->observer_suspect ? core->daemon_mode : incident->mode;
     if (mode == MODE_OBSERVE || mode == MODE_UNSET || !core->guards.lease_held ||
         !core->guards.store_up)
@@ -184,11 +235,20 @@ void act_tell(struct remediation *core, struct incident *incident, const char *s
 
 /* --- giving back --- */
 
+/* Another incident's restart may have moved the job onto ours. */
+static bool job_sits_on_spares(const struct remediation *core, const struct incident *incident)
+{
+    const struct view_job *job = world_view_job(&core->world, incident->job);
+    for (size_t i = 0; job != NULL && i < incident->spares.count; i++)
+        if (names_has(&job->nodes, incident->spares.items[i]))
+            return true;
+    return incident->restart_started_ns != 0;
+}
+
 static void release_spares(struct remediation *core, struct incident *incident)
 {
     struct planned planned = {.verb = VERB_RELEASE_SPARE, .step = -1};
-    /* After the restart the job sits on them. */
-    if (incident->spares.count == 0 || incident->restart_started_ns != 0)
+    if (incident->spares.count == 0 || job_sits_on_spares(core, incident))
         return;
     names_copy(&planned.spares, &incident->spares);
     snprintf(planned.reason, sizeof planned.reason, "broom:%s gives its spares back",
@@ -197,6 +257,19 @@ static void release_spares(struct remediation *core, struct incident *incident)
         record_spare(core, incident, incident->spares.items[i], "free");
     names_done(&incident->spares);
     names_done(&incident->leaving);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
+void act_settle(struct remediation *core, struct incident *incident, const struct names *spares,
+                bool used)
+{
+    struct planned planned = {.verb = VERB_RELEASE_SPARE, .step = -1, .aside = true};
+    names_copy(&planned.spares, spares);
+    if (used)
+        text_add(&planned.params, "{\"used\":true}");
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s %s", incident->ref,
+             used ? "the job runs on its spares" : "the job runs without these spares");
     launch(core, incident, &planned);
     planned_done(&planned);
 }
@@ -248,6 +321,15 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
         break;
     case DO_CORDON:
         start_cordon(core, incident);
+        break;
+    case DO_DRAIN:
+        start_simple(core, incident, VERB_DRAIN);
+        break;
+    case DO_FENCE:
+        start_fence(core, incident);
+        break;
+    case DO_FORCE_DELETE:
+        start_force_delete(core, incident);
         break;
     case DO_REQUEST_CHECKPOINT:
         start_simple(core, incident, VERB_REQUEST_CHECKPOINT);
@@ -330,10 +412,11 @@ static void settle_ownership(struct remediation *core, struct incident *incident
 
 static bool may_be_skipped(const struct incident *incident, const struct incident_action *action)
 {
+    bool may_fail = action->verb == VERB_REQUEST_CHECKPOINT || action->verb == VERB_DRAIN ||
+                    action->verb == VERB_FENCE;
     if (action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE)
         return true;
-    return action->verb == VERB_REQUEST_CHECKPOINT && action->step >= 0 &&
-           action->step < incident->plan.count &&
+    return may_fail && action->step >= 0 && action->step < incident->plan.count &&
            incident->plan.steps[action->step].on_timeout == ON_TIMEOUT_CONTINUE;
 }
 
@@ -373,9 +456,12 @@ static void finish(struct remediation *core, struct incident *incident,
     record_timeline(core, incident, "outcome", "broomd", "%s %s%s%s [%s]", verb_name(action->verb),
                     outcome_name(outcome), reason != NULL && reason[0] != '\0' ? ": " : "",
                     reason != NULL ? reason : "", action->operation_id);
-    if (action->step >= 0 || action->verb != VERB_NOTIFY)
+    if (!action->aside)
         look_wait_for(incident, "%s", "");
     settle_ownership(core, incident, action);
+    if (outcome == OUTCOME_SUCCEEDED &&
+        (action->verb == VERB_FENCE || action->verb == VERB_HAND_OVER))
+        fence_take_answer(core, incident, action, response);
     /* A cordon that came through after the incident was declined. */
     if (incident->status == INCIDENT_DECLINED && action->verb == VERB_CORDON &&
         outcome == OUTCOME_SUCCEEDED)
@@ -411,12 +497,24 @@ static void take_poll(struct remediation *core, struct incident *incident,
     }
 }
 
+/* The step went on without it; what it says of the power is as true. */
+static void take_late_answer(struct remediation *core, struct incident *incident,
+                             struct incident_action *action, const struct action_result *result)
+{
+    if (action->verb != VERB_FENCE || action->outcome != OUTCOME_UNKNOWN ||
+        result->outcome != OUTCOME_SUCCEEDED)
+        return;
+    finish(core, incident, action, OUTCOME_SUCCEEDED, result->reason, result->response);
+}
+
 void act_outcome(struct remediation *core, struct incident *incident,
                  struct incident_action *action, const struct action_result *result)
 {
     enum outcome outcome = result->outcome;
-    if (action->state == ACTION_ENDED)
-        return; /* a late answer */
+    if (action->state == ACTION_ENDED) {
+        take_late_answer(core, incident, action, result);
+        return;
+    }
     if (action->state == ACTION_POLLING) {
         take_poll(core, incident, action, result);
         if (result->poll != POLL_DONE || outcome == OUTCOME_UNKNOWN)
@@ -442,12 +540,15 @@ void act_outcome(struct remediation *core, struct incident *incident,
 
 void act_poll_due(struct remediation *core, struct incident *incident)
 {
-    struct incident_action *action = incident_running_action(incident);
-    if (action == NULL || action->state != ACTION_POLLING || core->now_ns < action->next_poll_ns)
-        return;
-    action->next_poll_ns = core->now_ns + POLL_AGAIN_NS;
-    record_incident(core, incident);
-    effect_push_action(core, EFFECT_POLL, incident, action, "what became of it?");
+    for (size_t i = 0; i < incident->action_count; i++) {
+        struct incident_action *action = &incident->actions[i];
+        bool only_told = action->aside && action->verb == VERB_NOTIFY;
+        if (action->state != ACTION_POLLING || only_told || core->now_ns < action->next_poll_ns)
+            continue;
+        action->next_poll_ns = core->now_ns + POLL_AGAIN_NS;
+        record_incident(core, incident);
+        effect_push_action(core, EFFECT_POLL, incident, action, "what became of it?");
+    }
 }
 
 void act_abandon(struct remediation *core, struct incident *incident, const char *reason)

@@ -138,7 +138,7 @@ static enum status run_on_incident(struct remediation *core,
         text_copy(incident->acked_by, sizeof incident->acked_by, command->actor);
         break;
     case COMMAND_FENCED:
-        text_copy(incident->fenced_by, sizeof incident->fenced_by, command->actor);
+        fence_whole_incident(core, incident, command->actor);
         break;
     case COMMAND_NOTE:
     case COMMAND_PAUSE:
@@ -149,6 +149,15 @@ static enum status run_on_incident(struct remediation *core,
     }
     say(core, incident, command);
     return OK;
+}
+
+static enum status fence_node(struct remediation *core, const struct remediation_command *command,
+                              struct error *reterr)
+{
+    const char *text = command->text != NULL ? command->text : "";
+    if (fence_by_person(core, command->node, command->actor, text) > 0)
+        return OK;
+    return error_set(reterr, ERR_NOT_FOUND, "no open incident has a node '%.200s'", command->node);
 }
 
 enum status remediation_command(struct remediation *core, const struct remediation_command *command,
@@ -162,6 +171,9 @@ enum status remediation_command(struct remediation *core, const struct remediati
         pause_or_resume(core, command);
     else if (command->verb == COMMAND_BREAKER_CLOSE)
         status = close_breaker(core, command, reterr);
+    else if (command->verb == COMMAND_FENCED && command->incident_ref == NULL &&
+             command->node != NULL)
+        status = fence_node(core, command, reterr);
     else
         status = run_on_incident(core, command, reterr);
     look_all(core);

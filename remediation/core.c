@@ -381,6 +381,7 @@ void remediation_world(struct remediation *core, const struct world *world, int6
     world_view_set(&core->world, world, core->now_ns);
     for (size_t i = 0; core->world.known && i < core->incident_count; i++) {
         struct incident *incident = core->incidents[i];
+        fence_watch(core, incident);
         bool waits_for_return = incident->phase == PHASE_REPAIRING ||
                                 incident->phase == PHASE_VALIDATING;
         if (incident_has_ended(incident) || waits_for_return)
@@ -421,6 +422,17 @@ void remediation_tick(struct remediation *core, int64_t now_ns)
     end(core);
 }
 
+/* What was said of a node's power may have been taken back by its coming back. */
+static bool may_force_delete(const struct remediation *core, const struct incident *incident,
+                             const struct incident_action *action)
+{
+    bool on_its_way = incident->phase == PHASE_RESTARTING || incident->phase == PHASE_PLACING;
+    for (size_t i = 0; i < action->nodes.count; i++)
+        if (!fence_stands(core, action->nodes.items[i]))
+            return false;
+    return on_its_way;
+}
+
 bool remediation_may_start(const struct remediation *core, const char *operation_id)
 {
     for (size_t i = 0; i < core->incident_count; i++) {
@@ -434,6 +446,8 @@ bool remediation_may_start(const struct remediation *core, const char *operation
             return false;
         if (gives_back || (only_tells && action->step < 0))
             return true;
+        if (action->verb == VERB_FORCE_DELETE && !may_force_delete(core, incident, action))
+            return false;
         return !incident_has_ended(incident) &&
                (only_tells || (!core->paused && core->guards.clock_trusted));
     }

@@ -81,14 +81,17 @@ enum command_verb {
 
 struct remediation_command {
     enum command_verb verb;
-    const char *incident_ref; /* NULL for pause, resume, breaker_close */
+    const char *incident_ref; /* NULL for pause, resume, breaker_close, and fenced of one node */
+    const char *node;         /* fenced without an incident: that node, wherever it is; else NULL */
     const char *actor;        /* what authentication proved; never a parameter */
     const char *text;         /* why; may be NULL */
 };
 /* ERR_NOT_FOUND: no such incident. ERR_REFUSED: it makes no sense now; the message says why.
  * abort leaves cordons as they stand and gives spares back; on an escalated incident it closes it.
  * decline (false alarm) also takes our own cordons off. breaker_close judges the standing
- * accusations of an observer-suspect incident one by one; declining that incident drops them. */
+ * accusations of an observer-suspect incident one by one; declining that incident drops them.
+ * fenced says of a node, or of all nodes of an incident, that it is powered off; it counts until
+ * the node is seen ready again. */
 MUST_CHECK enum status remediation_command(struct remediation *core,
                                            const struct remediation_command *command,
                                            int64_t now_ns, struct error *reterr);
@@ -116,8 +119,11 @@ int64_t remediation_next_deadline(const struct remediation *core);
 enum effect_kind { EFFECT_RECORD = 0, EFFECT_START, EFFECT_POLL, EFFECT_DESCRIBE };
 
 /* Parameters (action.params_json) by verb: notify {"severity","text"}; capture
- * {"before_ns","after_ns", "around_ns"}; request_checkpoint {"timeout_ns"}; restart_job
- * {"timeout_ns"}; hand_over {"to"}. */
+ * {"before_ns","after_ns", "around_ns"}; drain, request_checkpoint, fence {"timeout_ns"};
+ * promise_spare {"hold_others": true} or none: the job's other free places are kept from it;
+ * restart_job {"timeout_ns", "placement": "named"|"scheduler"}; force_delete {"fenced": {node: who
+ * says that it is off}}; release_spare {"used": true}: the job runs on them, or none: they are
+ * free; hand_over {"to"}. */
 struct effect {
     enum effect_kind kind;
     char *record;         /* owned: one JSON object, no newline */

@@ -35,6 +35,8 @@ enum {
 #define DESCRIBE_GIVE_UP_NS (30 * SECOND_NS)
 #define WORLD_STALE_NS      (60 * SECOND_NS)  /* older than that it is not acted on */
 #define POLL_AGAIN_NS       (60 * SECOND_NS)  /* a poll that was never answered */
+#define FENCE_SEEN_NS       (300 * SECOND_NS) /* said to be off: until it is seen down */
+#define SETTLE_LOOK_NS      (600 * SECOND_NS) /* after its end: spares are asked for so long */
 #define STILL_MIN_NS        (5 * SECOND_NS)   /* no step for that long, and for three steps' time */
 #define STILL_PAUSE_NS      (600 * SECOND_NS) /* while the job says that it saves or evaluates */
 
@@ -168,6 +170,18 @@ void act_poll_due(struct remediation *core, struct incident *incident);
 void act_outcome(struct remediation *core, struct incident *incident,
                  struct incident_action *action, const struct action_result *result);
 int act_tries(const struct incident *incident, int step);
+/* Where the doing of `verb` to one node stands, beside the plan. */
+enum aside_state {
+    ASIDE_DUE = 0,
+    ASIDE_UNDER_WAY,
+    ASIDE_LATER, /* did not happen: due again after a while */
+    ASIDE_OVER   /* done, refused, or tried often enough */
+};
+enum aside_state act_aside_state(const struct remediation *core, const struct incident *incident,
+                                 enum verb verb, const char *node);
+/* Tells the cluster what became of promised spares: the job runs on them, or they are free. */
+void act_settle(struct remediation *core, struct incident *incident, const struct names *spares,
+                bool used);
 /* Tells people something that no step of a plan tells: who has to move now, and why. Not in observe
  * mode, and never in the way of a step. */
 void act_tell(struct remediation *core, struct incident *incident, const char *sentence);
@@ -176,5 +190,32 @@ void act_abandon(struct remediation *core, struct incident *incident, const char
 /* The job holds no rank on any node of the incident (and somebody knows where its ranks are). */
 bool act_job_has_moved(const struct remediation *core, const struct incident *incident);
 const char *act_command_verb(enum fsm_command command); /* verb that executes it, or NULL */
+
+/* fence.c: who says that a node is off. */
+const char *fence_word(const struct remediation *core, const char *node); /* NULL: nobody */
+/* Said, and not contradicted by what the world shows now. */
+bool fence_stands(const struct remediation *core, const char *node);
+/* A fence step or a hand-over succeeded. Its response may be {"fenced": ["n1"]} or {"fenced":
+ * true}; a fence step whose response says nothing of it fenced all its nodes. */
+void fence_take_answer(struct remediation *core, struct incident *incident,
+                       const struct incident_action *action, const char *response);
+/* In every incident that is open and has the node; returns in how many. */
+size_t fence_by_person(struct remediation *core, const char *node, const char *actor,
+                       const char *text);
+void fence_whole_incident(struct remediation *core, struct incident *incident, const char *actor);
+/* A new world: a node that is seen ready again is not off. */
+void fence_watch(struct remediation *core, struct incident *incident);
+/* Nodes of the incident that are to be fenced: not off yet, and working for no other job. */
+void fence_add_due(const struct remediation *core, const struct incident *incident,
+                   struct names *nodes);
+
+/* place.c: from the restart to the job's new place. */
+void place_watch(struct remediation *core, struct incident *incident); /* restarting, placing */
+void place_add_stuck_due(const struct remediation *core, const struct incident *incident,
+                         struct names *nodes);
+bool place_is_reached(const struct remediation *core, const struct incident *incident);
+void place_note_landing(struct remediation *core, struct incident *incident);
+void place_settle(struct remediation *core, struct incident *incident);
+bool place_has_to_settle(const struct incident *incident);
 
 #endif

@@ -174,7 +174,8 @@ static bool job_fact(const struct remediation *core, const struct incident *inci
 static bool breaker_fact(const struct remediation *core, const struct incident *incident,
                          const struct plan_step *step)
 {
-    bool takes_nothing = step->kind != STEP_CORDON && step->kind != STEP_CHOOSE_SPARE &&
+    bool takes_nothing = step->kind != STEP_CORDON && step->kind != STEP_DRAIN &&
+                         step->kind != STEP_FENCE && step->kind != STEP_CHOOSE_SPARE &&
                          step->kind != STEP_RESTART_JOB;
     return !core->breaker_open || takes_nothing ||
            (incident->corroborated && incident_is_hard(incident));

@@ -272,6 +272,11 @@ void fold_merge(struct remediation *core, struct incident *from, struct incident
         node->was_cordoned = node->was_cordoned || from->nodes[i].was_cordoned;
         node->ours = node->ours || from->nodes[i].ours;
         from->nodes[i].ours = false;
+        if (node->fenced_by == NULL && from->nodes[i].fenced_by != NULL) {
+            node->fenced_by = TAKE(from->nodes[i].fenced_by);
+            node->fenced_ns = from->nodes[i].fenced_ns;
+            node->seen_down = from->nodes[i].seen_down;
+        }
     }
     for (size_t i = 0; i < from->rank_count; i++)
         incident_add_rank(into, from->ranks[i]);

@@ -39,7 +39,9 @@ enum fsm_event {
     EVENT_REACHED_NOTIFY, /* the next step of the plan is due, by kind */
     EVENT_REACHED_CAPTURE,
     EVENT_REACHED_CORDON,
+    EVENT_REACHED_DRAIN,
     EVENT_REACHED_CHECKPOINT,
+    EVENT_REACHED_FENCE,
     EVENT_REACHED_SPARE,
     EVENT_REACHED_RESTART,
     EVENT_REACHED_VERIFY,
@@ -49,6 +51,7 @@ enum fsm_event {
     EVENT_STEP_SKIPPED,
     EVENT_STEP_FAILED, /* did not happen; may be tried again */
     EVENT_STEP_REFUSED,
+    EVENT_PODS_STUCK, /* on a node that is off: the restart waits for them */
     EVENT_PLACED,
     EVENT_PROGRESSED,
     EVENT_VERIFIED,
@@ -68,9 +71,12 @@ enum fsm_command {
     DO_NOTIFY,
     DO_CAPTURE,
     DO_CORDON,
+    DO_DRAIN,
     DO_REQUEST_CHECKPOINT,
+    DO_FENCE,
     DO_PROMISE_SPARE,
     DO_RESTART_JOB,
+    DO_FORCE_DELETE,
     DO_HAND_OVER,
     DO_NEXT_STEP,
     DO_RETRY_STEP,

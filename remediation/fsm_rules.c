@@ -15,6 +15,8 @@
 /* Where a plan can stand between two steps, before and after its restart. */
 #define BEFORE  (P(CONFIRMED) | P(AWAITING_APPROVAL) | P(HOLDING) | P(CORDONING) | P(SAVING))
 #define STEPPING (BEFORE | P(VERIFYING))
+/* The time that one step was given is not the next one's. */
+#define DOING   (P(CORDONING) | P(SAVING))
 #define WAITING (P(PLACING) | P(RESUMING))
 #define ACTIVE  (STEPPING | P(RESTARTING) | WAITING)
 #define OPEN    (P(SUSPECTED) | ACTIVE | P(REPAIRING) | P(VALIDATING))
@@ -61,11 +63,23 @@ const struct fsm_rule fsm_rules[] = {
 {"hold-cordon",             BEFORE,             ON(REACHED_CORDON), MAY_RESTART,       OBS,                  SPEND | F(JOB_FREE) | F(WORTH_ACTING), TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
 {"cordon",                  BEFORE,             ON(REACHED_CORDON), MAY_RESTART | SPEND | F(JOB_FREE) | F(WORTH_ACTING), OBS, 0,        TO(CORDONING),         KEEP,                 DO_CORDON,             TIMER_STEP},
 
+/* drain: what else runs there, the job's own pods left out */
+{"would-drain",             BEFORE,             ON(REACHED_DRAIN), OBS,                0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
+{"ask-to-drain",            BEFORE,             ON(REACHED_DRAIN), 0,                  OBS | F(PERMITTED),   0,                         TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
+{"hold-drain",              BEFORE,             ON(REACHED_DRAIN), MAY,                OBS,                  SPEND,                     TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
+{"drain",                   BEFORE,             ON(REACHED_DRAIN), MAY | SPEND,        OBS,                  0,                         TO(CORDONING),         KEEP,                 DO_DRAIN,              TIMER_STEP},
+
 /* checkpoint */
 {"would-save",              BEFORE,             ON(REACHED_CHECKPOINT), OBS,           0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
 {"ask-to-save",             BEFORE,             ON(REACHED_CHECKPOINT), 0,             OBS | F(PERMITTED),   0,                         TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
 {"hold-save",               BEFORE,             ON(REACHED_CHECKPOINT), MAY,           OBS,                  TOUCH | F(TELEMETRY_SEEN) | F(BREAKER_CLOSED) | F(BUDGET_AVAILABLE), TO(HOLDING), KEEP, DO_NOTHING, TIMER_HOLD},
 {"save",                    BEFORE,             ON(REACHED_CHECKPOINT), MAY | TOUCH | F(TELEMETRY_SEEN) | F(BREAKER_CLOSED) | F(BUDGET_AVAILABLE), OBS, 0, TO(SAVING), KEEP,         DO_REQUEST_CHECKPOINT, TIMER_STEP},
+
+/* fence: power off, confirmed */
+{"would-fence",             BEFORE,             ON(REACHED_FENCE), OBS,                0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
+{"ask-to-fence",            BEFORE,             ON(REACHED_FENCE), 0,                  OBS | F(PERMITTED),   0,                         TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
+{"hold-fence",              BEFORE,             ON(REACHED_FENCE), MAY,                OBS,                  SPEND,                     TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
+{"fence",                   BEFORE,             ON(REACHED_FENCE), MAY | SPEND,        OBS,                  0,                         TO(CORDONING),         KEEP,                 DO_FENCE,              TIMER_STEP},
 
 /* spare */
 {"would-take-spare",        BEFORE,             ON(REACHED_SPARE), OBS,                0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
@@ -80,6 +94,11 @@ const struct fsm_rule fsm_rules[] = {
 {"hold-restart",            BEFORE,             ON(REACHED_RESTART), MAY_RESTART,      OBS,                  SPEND | F(JOB_FREE) | F(WORTH_ACTING), TO(HOLDING), KEEP,               DO_NOTHING,            TIMER_HOLD},
 {"restart",                 BEFORE,             ON(REACHED_RESTART), MAY_RESTART | SPEND | F(JOB_FREE) | F(WORTH_ACTING), OBS, 0,       TO(RESTARTING),        KEEP,                 DO_RESTART_JOB,        TIMER_STEP},
 
+/* pods that never end on a node that is off: the restart waits for them, answered or not */
+{"would-force-delete",      P(RESTARTING) | P(PLACING), ON(PODS_STUCK), OBS,           0,                    0,                         STAY,                  KEEP,                 DO_NOTHING,            TIMER_KEEP},
+{"force-delete-later",      P(RESTARTING) | P(PLACING), ON(PODS_STUCK), 0,             OBS,                  MAY | SPEND,               STAY,                  KEEP,                 DO_NOTHING,            TIMER_KEEP},
+{"force-delete",            P(RESTARTING) | P(PLACING), ON(PODS_STUCK), MAY | SPEND,   OBS,                  0,                         STAY,                  KEEP,                 DO_FORCE_DELETE,       TIMER_KEEP},
+
 /* somebody else's restart moved the job off our nodes already */
 {"would-verify",            BEFORE,             ON(REACHED_VERIFY), OBS,               0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
 {"verify",                  BEFORE,             ON(REACHED_VERIFY), 0,                 OBS,                  0,                         TO(VERIFYING),         KEEP,                 DO_NOTHING,            TIMER_STEP},
@@ -91,9 +110,11 @@ const struct fsm_rule fsm_rules[] = {
 {"hand-over",               STEPPING,           ON(REACHED_HAND_OVER), MAY | TOUCH | F(TELEMETRY_SEEN) | F(BREAKER_CLOSED) | F(BUDGET_AVAILABLE), OBS, 0, TO(REPAIRING), KEEP,       DO_HAND_OVER,          TIMER_REPAIR},
 
 /* how a step ended */
-{"step-succeeded",          STEPPING | P(REPAIRING) | P(VALIDATING), ON(STEP_SUCCEEDED), 0, 0,               0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_KEEP},
+{"step-succeeded",          (STEPPING & ~DOING) | P(REPAIRING) | P(VALIDATING), ON(STEP_SUCCEEDED), 0, 0,    0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_KEEP},
+{"next-step",               DOING,              ON(STEP_SUCCEEDED), 0,                 0,                    0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_STEP},
 {"restart-accepted",        P(RESTARTING),      ON(STEP_SUCCEEDED), 0,                 0,                    0,                         TO(PLACING),           KEEP,                 DO_NOTHING,            TIMER_KEEP},
-{"step-skipped",            STEPPING | P(REPAIRING) | P(VALIDATING), ON(STEP_SKIPPED), 0, 0,                 0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_KEEP},
+{"step-skipped",            (STEPPING & ~DOING) | P(REPAIRING) | P(VALIDATING), ON(STEP_SKIPPED), 0, 0,      0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_KEEP},
+{"pass-step-by",            DOING,              ON(STEP_SKIPPED),  0,                  0,                    0,                         STAY,                  KEEP,                 DO_NEXT_STEP,          TIMER_STEP},
 {"retry-step",              STEPPING,           ON(STEP_FAILED),   F(ATTEMPTS_LEFT),   0,                    0,                         STAY,                  KEEP,                 DO_RETRY_STEP,         TIMER_KEEP},
 {"retry-hand-over",         P(REPAIRING),       ON(STEP_FAILED),   F(ATTEMPTS_LEFT),   0,                    0,                         TO(HOLDING),           KEEP,                 DO_RETRY_STEP,         TIMER_HOLD},
 {"retry-restart",           P(RESTARTING),      ON(STEP_FAILED),   F(ATTEMPTS_LEFT),   0,                    0,                         TO(HOLDING),           KEEP,                 DO_RETRY_STEP,         TIMER_HOLD},
@@ -131,7 +152,7 @@ const struct fsm_rule fsm_rules[] = {
 };
 const size_t fsm_rule_count = ARRAY_LEN(fsm_rules);
 
-#define REACHED (E(REACHED_NOTIFY) | E(REACHED_CAPTURE) | E(REACHED_CORDON) | E(REACHED_CHECKPOINT) | E(REACHED_SPARE) | E(REACHED_RESTART) | E(REACHED_VERIFY) | E(REACHED_HAND_OVER))
+#define REACHED (E(REACHED_NOTIFY) | E(REACHED_CAPTURE) | E(REACHED_CORDON) | E(REACHED_DRAIN) | E(REACHED_CHECKPOINT) | E(REACHED_FENCE) | E(REACHED_SPARE) | E(REACHED_RESTART) | E(REACHED_VERIFY) | E(REACHED_HAND_OVER))
 #define STEP_ENDS (E(STEP_SUCCEEDED) | E(STEP_SKIPPED) | E(STEP_FAILED) | E(STEP_REFUSED))
 
 const struct fsm_ignored fsm_ignored[] = {
@@ -142,10 +163,11 @@ const struct fsm_ignored fsm_ignored[] = {
 {P(SUSPECTED),              REACHED | STEP_ENDS | E(PLAN_ENDED),      "no plan is chosen before the suspicion has settled"},
 {P(RESTARTING) | WAITING,   REACHED | E(PLAN_ENDED),                  "the restart step is not over before the job makes a step"},
 {P(REPAIRING) | P(VALIDATING), REACHED | E(PLAN_ENDED),               "handing over is the last step of a plan"},
-{P(VERIFYING),              E(REACHED_CORDON) | E(REACHED_CHECKPOINT) | E(REACHED_SPARE) | E(REACHED_RESTART) | E(REACHED_VERIFY), "these stand before the restart; lint refuses a plan with another order"},
+{P(VERIFYING),              E(REACHED_CORDON) | E(REACHED_DRAIN) | E(REACHED_CHECKPOINT) | E(REACHED_FENCE) | E(REACHED_SPARE) | E(REACHED_RESTART) | E(REACHED_VERIFY), "these stand before the restart; lint refuses a plan with another order"},
 {WAITING,                   STEP_ENDS,                                "the restart action has already ended well"},
 {P(RESTARTING),             E(STEP_SKIPPED),                          "a restart that is not needed is skipped before it begins"},
 {P(VALIDATING),             E(STEP_FAILED) | E(STEP_REFUSED),         "the node came back without the hand-over"},
+{OPEN & ~(P(RESTARTING) | P(PLACING)), E(PODS_STUCK),                 "only a restart on its way waits for pods to end"},
 {OPEN & ~P(PLACING),        E(PLACED),                                "asked in placing only"},
 {OPEN & ~P(RESUMING),       E(PROGRESSED),                            "asked in resuming only"},
 {OPEN & ~P(VERIFYING),      E(VERIFIED),                              "asked in verifying only"},

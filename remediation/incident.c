@@ -119,6 +119,7 @@ void incident_free(struct incident *incident)
     for (size_t i = 0; i < incident->node_count; i++) {
         xfree(incident->nodes[i].name);
         xfree(incident->nodes[i].rack);
+        xfree(incident->nodes[i].fenced_by);
     }
     for (size_t i = 0; i < incident->action_count; i++)
         action_done(&incident->actions[i]);
@@ -127,9 +128,10 @@ void incident_free(struct incident *incident)
     xfree(incident->workload_json);
     xfree(incident->ranks);
     xfree(incident->victims);
-    names_done(&incident->segment);
     names_done(&incident->leaving);
     names_done(&incident->spares);
+    names_done(&incident->nodes_before);
+    names_done(&incident->stuck_told);
     names_done(&incident->accused_later);
     names_done(&incident->silent_later);
     xfree(incident);
@@ -232,8 +234,7 @@ struct incident_action *incident_find_action(const struct incident *incident,
 struct incident_action *incident_running_action(const struct incident *incident)
 {
     for (size_t i = 0; i < incident->action_count; i++)
-        if (incident->actions[i].state != ACTION_ENDED &&
-            !(incident->actions[i].step < 0 && incident->actions[i].verb == VERB_NOTIFY))
+        if (incident->actions[i].state != ACTION_ENDED && !incident->actions[i].aside)
             return &incident->actions[i];
     return NULL;
 }

@@ -49,6 +49,9 @@ struct incident_node {
     bool was_cordoned;   /* somebody else had cordoned it before: never ours to undo */
     bool ours;           /* our cordon succeeded */
     int seen_uncordoned; /* times in a row that the world showed our cordon gone */
+    char *fenced_by;     /* owned: who vouches that it is off; NULL nobody */
+    int64_t fenced_ns;   /* since when; 0 not */
+    bool seen_down;      /* not ready since then: seen ready again it is not off */
 };
 
 enum action_state {
@@ -68,6 +71,7 @@ struct incident_action {
     int64_t started_ns, ended_ns;
     int64_t next_poll_ns;
     bool poll_asked; /* a poll is on its way */
+    bool aside;      /* beside the plan: no step waits for it */
     struct names nodes, spares;
     char *params_json; /* owned, or NULL */
 };
@@ -115,9 +119,11 @@ struct incident {
 
     struct incident_node *nodes;
     size_t node_count;
-    struct names segment;       /* the job's trays in the racks of nodes */
     struct names leaving;       /* what the restart leaves, by index with spares */
     struct names spares;        /* promised to this incident */
+    bool spares_settled;        /* what became of them is told: used, or given back */
+    struct names nodes_before;  /* the job's, when it was restarted; emptied when it is placed */
+    struct names stuck_told;    /* nodes whose pods never end, of which people were told */
     struct names accused_later; /* nodes accused while we acted: judged again at the end */
     struct names silent_later;  /* nodes silent while their job restarts: only if it fails */
     int32_t *ranks, *victims;   /* ascending */
@@ -172,7 +178,8 @@ bool incident_in_restart(const struct incident *incident); /* its own restart, u
 bool incident_is_hard(const struct incident *incident);    /* crash, hang, fault */
 struct incident_action *incident_find_action(const struct incident *incident,
                                              const char *operation_id);
-/* The one that a step or giving back waits for, or NULL; telling people is not waited for. */
+/* The one that a step or giving back waits for, or NULL; what is done beside the plan (telling
+ * people, ending stuck pods, settling spares) is not waited for. */
 struct incident_action *incident_running_action(const struct incident *incident);
 struct incident_action *incident_add_action(struct incident *incident);
 

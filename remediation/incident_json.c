@@ -83,6 +83,9 @@ static void put_plan(const struct plan *plan, struct json_writer *w)
         json_put_int(w, "new_steps", step->new_steps);
         json_put_number(w, "pace_within", step->pace_within);
         json_put_string(w, "to", step->to);
+        json_put_bool(w, "named", step->named_only);
+        json_put_bool(w, "force_fenced", step->force_fenced);
+        json_put_bool(w, "gives_back", step->gives_back);
         json_close(w);
     }
     json_close(w);
@@ -115,6 +118,11 @@ static void put_node_states(const struct incident *incident, struct json_writer 
         json_put_string(w, "rack", node->rack);
         json_put_bool(w, "was_cordoned", node->was_cordoned);
         json_put_bool(w, "ours", node->ours);
+        if (node->fenced_by != NULL) {
+            json_put_string(w, "fenced_by", node->fenced_by);
+            json_put_int(w, "fenced_ns", node->fenced_ns);
+            json_put_bool(w, "seen_down", node->seen_down);
+        }
         json_close(w);
     }
     json_close(w);
@@ -135,6 +143,7 @@ static void put_actions(const struct incident *incident, struct json_writer *w)
             json_put_string(w, "outcome", outcome_name(action->outcome));
         json_put_int(w, "started_ns", action->started_ns);
         json_put_int(w, "ended_ns", action->ended_ns);
+        json_put_bool(w, "aside", action->aside);
         put_names("nodes", &action->nodes, w);
         put_names("spares", &action->spares, w);
         json_put_string(w, "params", action->params_json);
@@ -161,9 +170,11 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     put_plan(&incident->plan, w);
     put_timers(&incident->timers, w);
     put_node_states(incident, w);
-    put_names("segment", &incident->segment, w);
     put_names("leaving", &incident->leaving, w);
     put_names("spares", &incident->spares, w);
+    json_put_bool(w, "spares_settled", incident->spares_settled);
+    put_names("nodes_before", &incident->nodes_before, w);
+    put_names("stuck_told", &incident->stuck_told, w);
     put_names("accused_later", &incident->accused_later, w);
     put_names("silent_later", &incident->silent_later, w);
     json_put_int(w, "cleared_ns", incident->cleared_ns);
@@ -269,6 +280,9 @@ static void get_step(const struct json *item, struct plan_step *step)
     step->new_steps = json_get_int(item, "new_steps", 1);
     step->pace_within = json_get_number(item, "pace_within", 1.1);
     get_text(item, "to", step->to, sizeof step->to);
+    step->named_only = json_get_bool(item, "named", false);
+    step->force_fenced = json_get_bool(item, "force_fenced", false);
+    step->gives_back = json_get_bool(item, "gives_back", false);
 }
 
 static void get_plan(const struct json *state, struct plan *plan)
@@ -310,6 +324,10 @@ static void get_nodes(const struct json *record, const struct json *state,
                                                        json_get_string(item, "rack", ""));
         node->was_cordoned = json_get_bool(item, "was_cordoned", false);
         node->ours = json_get_bool(item, "ours", false);
+        const char *fenced_by = json_get_string(item, "fenced_by", NULL);
+        node->fenced_by = fenced_by != NULL ? xstrdup(fenced_by) : NULL;
+        node->fenced_ns = json_get_int(item, "fenced_ns", 0);
+        node->seen_down = json_get_bool(item, "seen_down", false);
     }
     item = json_first(json_get(record, "nodes"));
     for (; item != NULL; item = json_next(item))
@@ -328,6 +346,7 @@ static void get_actions(const struct json *state, struct incident *incident)
         get_text(item, "operation_id", action->operation_id, sizeof action->operation_id);
         action->step = (int)json_get_int(item, "step", -1);
         action->try_number = (int)json_get_int(item, "try", 1);
+        action->aside = json_get_bool(item, "aside", action->step < 0 && verb == VERB_NOTIFY);
         action->state = outcome_parse(json_get_string(item, "outcome", ""), &action->outcome)
                             ? ACTION_ENDED
                             : ACTION_POLLING;
@@ -358,9 +377,12 @@ static void get_state(const struct json *record, struct incident *incident)
     get_plan(state, &incident->plan);
     get_timers(state, &incident->timers);
     get_nodes(record, state, incident);
-    names_parse(&incident->segment, json_get(state, "segment"));
     names_parse(&incident->leaving, json_get(state, "leaving"));
     names_parse(&incident->spares, json_get(state, "spares"));
+    /* A record that does not say: its spares are let alone. */
+    incident->spares_settled = json_get_bool(state, "spares_settled", incident->spares.count > 0);
+    names_parse(&incident->nodes_before, json_get(state, "nodes_before"));
+    names_parse(&incident->stuck_told, json_get(state, "stuck_told"));
     names_parse(&incident->accused_later, json_get(state, "accused_later"));
     names_parse(&incident->silent_later, json_get(state, "silent_later"));
     incident->cleared_ns = json_get_int(state, "cleared_ns", 0);

@@ -178,7 +178,7 @@ static bool job_goes_on(const struct remediation *core, const struct incident *i
 
 bool look_is_unseen(const struct remediation *core, const struct incident *incident)
 {
-    if (incident->restored_ns == 0)
+    if (incident->restored_ns == 0 || incident_has_acted(incident))
         return false;
     /* A hard fault needs no second word where the job still stands: that it stopped is its proof.
      */
@@ -227,20 +227,6 @@ static bool is_rule_settling(const struct remediation *core, struct incident *in
     text_add_time(&until, end_ns);
     look_wait_for(incident, "the suspicion to settle, until %s", until.bytes);
     return true;
-}
-
-static bool is_placed(const struct remediation *core, const struct incident *incident)
-{
-    const struct view_job *job = world_view_job(&core->world, incident->job);
-    if (job == NULL || !core->world.known ||
-        core->world.received_ns < incident->restart_started_ns ||
-        strcmp(job->phase, "running") != 0)
-        return false;
-    if (job->nodes_known && incident->leaving.count > 0)
-        return act_job_has_moved(core, incident);
-    bool counted = incident->restarts_before >= 0 && job->restarts > incident->restarts_before;
-    bool renewed = incident->uid_before[0] != '\0' && strcmp(job->uid, incident->uid_before) != 0;
-    return counted || renewed;
 }
 
 static struct verify_before verify_before(const struct remediation *core,
@@ -426,7 +412,8 @@ static void reach_checkpoint(struct remediation *core, struct incident *incident
 static bool waits_for_look(const struct remediation *core, struct incident *incident,
                            const struct plan_step *step)
 {
-    bool needs = step->kind == STEP_CORDON || step->kind == STEP_CHOOSE_SPARE ||
+    bool needs = step->kind == STEP_CORDON || step->kind == STEP_DRAIN ||
+                 step->kind == STEP_FENCE || step->kind == STEP_CHOOSE_SPARE ||
                  step->kind == STEP_RESTART_JOB;
     int64_t since_ns = incident->step_since_ns > core->born_ns ? incident->step_since_ns
                                                                : core->born_ns;
@@ -474,8 +461,14 @@ static void reach_step(struct remediation *core, struct incident *incident)
         else
             look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
         break;
+    case STEP_DRAIN:
+        look_dispatch(core, incident, EVENT_REACHED_DRAIN, "what else runs there is to be moved");
+        break;
     case STEP_REQUEST_CHECKPOINT:
         reach_checkpoint(core, incident);
+        break;
+    case STEP_FENCE:
+        look_dispatch(core, incident, EVENT_REACHED_FENCE, "the nodes are to be powered off");
         break;
     case STEP_CHOOSE_SPARE:
         reach_spare(core, incident, step);
@@ -507,14 +500,24 @@ static void look_deadline(struct remediation *core, struct incident *incident)
                  phase_name(incident->phase),
                  incident->waiting_for[0] != '\0' ? "; waited for " : "", incident->waiting_for);
     act_abandon(core, incident, reason);
-    bool goes_on = incident->phase == PHASE_SAVING && step != NULL &&
-                   step->on_timeout == ON_TIMEOUT_CONTINUE;
+    bool acts = incident->phase == PHASE_SAVING || incident->phase == PHASE_CORDONING;
+    bool goes_on = acts && step != NULL && step->on_timeout == ON_TIMEOUT_CONTINUE;
     look_dispatch(core, incident, goes_on ? EVENT_STEP_SKIPPED : EVENT_DEADLINE_PASSED, reason);
     if (incident_has_ended(incident))
         fold_rejudge(core, incident);
 }
 
 /* --- one incident, all incidents --- */
+
+static void look_placing(struct remediation *core, struct incident *incident)
+{
+    if (!place_is_reached(core, incident)) {
+        place_watch(core, incident);
+        return;
+    }
+    place_note_landing(core, incident);
+    look_dispatch(core, incident, EVENT_PLACED, "the job runs on its new nodes");
+}
 
 static void look_phase(struct remediation *core, struct incident *incident)
 {
@@ -535,10 +538,7 @@ static void look_phase(struct remediation *core, struct incident *incident)
     case PHASE_RESTARTING:
         break;
     case PHASE_PLACING:
-        if (is_placed(core, incident))
-            look_dispatch(core, incident, EVENT_PLACED, "the job runs on its new nodes");
-        else
-            look_wait_for(incident, "the scheduler to place job %.150s", incident->job);
+        look_placing(core, incident);
         break;
     case PHASE_RESUMING:
         if (judge(core, incident, 1, INFINITY).new_steps > 0)
@@ -591,6 +591,7 @@ void look_incident(struct remediation *core, struct incident *incident)
 {
     for (int i = 0; i < LOOK_ROUNDS_MAX; i++) {
         act_poll_due(core, incident);
+        place_settle(core, incident);
         if (incident_has_ended(incident))
             return;
         look_cleared(core, incident);
@@ -599,6 +600,9 @@ void look_incident(struct remediation *core, struct incident *incident)
             look_deadline(core, incident);
         if (incident_has_ended(incident))
             return;
+        /* What the restart waits for may have to be done before it can be answered. */
+        if (incident->phase == PHASE_RESTARTING)
+            place_watch(core, incident);
         bool held = incident->observer_suspect || incident_running_action(incident) != NULL;
         bool looks = !held || incident->phase == PHASE_REPAIRING;
         enum phase phase = incident->phase;
@@ -613,11 +617,15 @@ void look_incident(struct remediation *core, struct incident *incident)
 }
 
 /* How often an incident wants the world read again; 0: it does not care. */
-static int64_t wants_world_every(const struct incident *incident)
+static int64_t wants_world_every(const struct remediation *core, const struct incident *incident)
 {
     const struct plan_step *step = incident->step < incident->plan.count
                                        ? &incident->plan.steps[incident->step]
                                        : NULL;
+    if (place_has_to_settle(incident) &&
+        (!incident_has_ended(incident) ||
+         core->now_ns - incident->times.closed_ns < SETTLE_LOOK_NS))
+        return DESCRIBE_LATER_NS;
     bool acts = incident->mode != MODE_OBSERVE && step != NULL && !incident->observer_suspect;
     switch (incident->phase) {
     case PHASE_CONFIRMED:
@@ -647,7 +655,7 @@ static int64_t wants_world_every(const struct incident *incident)
 /* The world is wanted at once when a step became due after it was last told. */
 static int64_t world_due(const struct remediation *core, const struct incident *incident)
 {
-    int64_t every_ns = wants_world_every(incident);
+    int64_t every_ns = wants_world_every(core, incident);
     if (every_ns == 0)
         return INT64_MAX;
     int64_t last_ns = core->world.received_ns > core->describe_asked_ns ? core->world.received_ns
@@ -662,8 +670,7 @@ static void ask_world_when_due(struct remediation *core)
     if (core->describe_asked && core->now_ns - core->describe_asked_ns < DESCRIBE_GIVE_UP_NS)
         return;
     for (size_t i = 0; i < core->incident_count; i++)
-        if (!incident_has_ended(core->incidents[i]) &&
-            core->now_ns >= world_due(core, core->incidents[i])) {
+        if (core->now_ns >= world_due(core, core->incidents[i])) {
             effect_ask_world(core);
             return;
         }
@@ -683,16 +690,29 @@ static void sooner(int64_t *deadline_ns, int64_t candidate_ns)
         *deadline_ns = candidate_ns;
 }
 
+static int64_t next_poll(const struct remediation *core, const struct incident *incident)
+{
+    int64_t next_ns = INT64_MAX;
+    for (size_t i = 0; i < incident->action_count; i++) {
+        const struct incident_action *action = &incident->actions[i];
+        bool only_told = action->aside && action->verb == VERB_NOTIFY;
+        if (action->state == ACTION_POLLING && !only_told)
+            sooner(&next_ns, action->next_poll_ns != 0 ? action->next_poll_ns : core->now_ns);
+    }
+    return next_ns;
+}
+
 int64_t remediation_next_deadline(const struct remediation *core)
 {
     int64_t next_ns = INT64_MAX;
     for (size_t i = 0; i < core->incident_count; i++) {
         const struct incident *incident = core->incidents[i];
-        const struct incident_action *action = incident_running_action(incident);
-        if (action != NULL && action->state == ACTION_POLLING)
-            sooner(&next_ns, action->next_poll_ns != 0 ? action->next_poll_ns : core->now_ns);
-        if (incident_has_ended(incident))
+        sooner(&next_ns, next_poll(core, incident));
+        if (incident_has_ended(incident)) {
+            if (place_has_to_settle(incident))
+                sooner(&next_ns, world_due(core, incident));
             continue;
+        }
         sooner(&next_ns, incident->deadline_ns);
         if (incident->phase == PHASE_SUSPECTED)
             sooner(&next_ns, look_settle_end(core, incident));

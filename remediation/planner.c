@@ -44,7 +44,6 @@ void planner_step(const struct remediation *core, const struct incident *inciden
 {
     const struct plan_step *step = &incident->plan.steps[planned->step];
     struct json_writer w = json_writer(&planned->params);
-    (void)core;
     json_open_object(&w);
     switch (step->kind) {
     case STEP_NOTIFY:
@@ -55,7 +54,9 @@ void planner_step(const struct remediation *core, const struct incident *inciden
         json_put_int(&w, "after_ns", step->after_ns);
         json_put_int(&w, "around_ns", incident->times.fault_started_ns);
         break;
+    case STEP_DRAIN:
     case STEP_REQUEST_CHECKPOINT:
+    case STEP_FENCE:
         json_put_int(&w, "timeout_ns", step->timeout_ns);
         break;
     case STEP_HAND_OVER:
@@ -69,7 +70,9 @@ void planner_step(const struct remediation *core, const struct incident *inciden
         break;
     }
     json_close(&w);
-    if (step->kind != STEP_REQUEST_CHECKPOINT)
+    if (step->kind == STEP_FENCE)
+        fence_add_due(core, incident, &planned->nodes);
+    else if (step->kind != STEP_REQUEST_CHECKPOINT)
         add_incident_nodes(incident, &planned->nodes);
     say_reason(incident, planned, plan_step_sentence(step));
 }
@@ -120,6 +123,15 @@ void planner_cordon(const struct remediation *core, struct incident *incident, b
     say_reason(incident, planned, whole_rack ? "cordon the rack" : "cordon");
 }
 
+/* On the promised spares or nowhere. */
+static bool is_named(const struct incident *incident)
+{
+    for (int i = 0; i < incident->plan.count; i++)
+        if (incident->plan.steps[i].kind == STEP_RESTART_JOB)
+            return incident->plan.steps[i].named_only;
+    return false;
+}
+
 void planner_promise(const struct remediation *core, const struct incident *incident,
                      struct planned *planned)
 {
@@ -131,6 +143,8 @@ void planner_promise(const struct remediation *core, const struct incident *inci
     names_copy(&planned->nodes, &choice.leaving);
     names_copy(&planned->spares, &choice.spares);
     spare_choice_done(&choice);
+    if (is_named(incident))
+        text_add(&planned->params, "{\"hold_others\":true}");
     names_done(&nodes);
     say_reason(incident, planned, "promise spares");
 }
@@ -161,8 +175,24 @@ void planner_restart(const struct remediation *core, const struct incident *inci
     }
     json_open_object(&w);
     json_put_int(&w, "timeout_ns", incident->plan.steps[planned->step].timeout_ns);
+    json_put_string(&w, "placement", is_named(incident) ? "named" : "scheduler");
     json_close(&w);
     say_reason(incident, planned, "restart the job");
+}
+
+void planner_force_delete(const struct remediation *core, const struct incident *incident,
+                          struct planned *planned)
+{
+    struct json_writer w = json_writer(&planned->params);
+    place_add_stuck_due(core, incident, &planned->nodes);
+    json_open_object(&w);
+    json_add_key(&w, "fenced");
+    json_open_object(&w);
+    for (size_t i = 0; i < planned->nodes.count; i++)
+        json_put_string(&w, planned->nodes.items[i], fence_word(core, planned->nodes.items[i]));
+    json_close(&w);
+    json_close(&w);
+    say_reason(incident, planned, "end the pods that never end");
 }
 
 void planner_would(const struct remediation *core, const struct incident *incident,
@@ -170,7 +200,7 @@ void planner_would(const struct remediation *core, const struct incident *incide
 {
     const struct plan_step *step = &incident->plan.steps[incident->step];
     text_add(out, plan_step_sentence(step));
-    if (step->kind == STEP_CORDON) {
+    if (step->kind == STEP_CORDON || step->kind == STEP_DRAIN || step->kind == STEP_FENCE) {
         struct names nodes = {0};
         add_incident_nodes(incident, &nodes);
         text_add(out, " ");
@@ -200,6 +230,7 @@ void planner_fill_action(const struct incident *incident, const struct planned *
 {
     action->verb = planned->verb;
     action->step = planned->step;
+    action->aside = planned->aside;
     action->try_number = count_actions(incident, planned->step, planned->verb) + 1;
     if (planned->step >= 0)
         snprintf(action->operation_id, sizeof action->operation_id, "%s/%d/%d/%d", incident->ref,

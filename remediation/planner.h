@@ -8,7 +8,8 @@ struct remediation;
 
 struct planned {
     enum verb verb;
-    int step; /* index into the plan; -1: giving back */
+    int step;   /* index into the plan; -1: none of it */
+    bool aside; /* beside the plan: no step waits for it */
     struct names nodes, spares;
     struct text params;          /* JSON object; empty for none */
     char reason[SENTENCE_BYTES]; /* written beside the effect: "broom:INC-3 ..." */
@@ -16,7 +17,7 @@ struct planned {
 
 void planned_done(struct planned *planned);
 
-/* notify, capture, request_checkpoint, hand_over. */
+/* notify, capture, drain, request_checkpoint, fence, hand_over. */
 void planner_step(const struct remediation *core, const struct incident *incident,
                   struct planned *planned);
 /* Whole rack: its other trays become nodes of the incident. Nodes that somebody else has cordoned
@@ -28,6 +29,9 @@ void planner_promise(const struct remediation *core, const struct incident *inci
 /* Takes along what other incidents of the job wait for: one restart serves them all. */
 void planner_restart(const struct remediation *core, const struct incident *incident,
                      struct planned *planned);
+/* Pods that never end on nodes that are off, with who says that they are. */
+void planner_force_delete(const struct remediation *core, const struct incident *incident,
+                          struct planned *planned);
 /* What the due step would do, for observe mode: "cordon the trays gb-1". */
 void planner_would(const struct remediation *core, const struct incident *incident,
                    struct text *out);

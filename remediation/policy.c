@@ -17,7 +17,9 @@ static const char *const step_names[] = {
     [STEP_NOTIFY] = "notify",
     [STEP_CAPTURE] = "capture",
     [STEP_CORDON] = "cordon",
+    [STEP_DRAIN] = "drain",
     [STEP_REQUEST_CHECKPOINT] = "request_checkpoint",
+    [STEP_FENCE] = "fence",
     [STEP_CHOOSE_SPARE] = "choose_spare",
     [STEP_RESTART_JOB] = "restart_job",
     [STEP_VERIFY] = "verify",
@@ -206,8 +208,12 @@ const char *plan_step_sentence(const struct plan_step *step)
         return "keep the raw samples round the fault";
     case STEP_CORDON:
         return step->whole_rack ? "cordon the rack" : "cordon the trays";
+    case STEP_DRAIN:
+        return "drain the trays of everything else";
     case STEP_REQUEST_CHECKPOINT:
         return "ask the job for a checkpoint";
+    case STEP_FENCE:
+        return "power the trays off";
     case STEP_CHOOSE_SPARE:
         return "promise spares";
     case STEP_RESTART_JOB:

@@ -18,7 +18,9 @@ enum step_kind {
     STEP_NOTIFY = 0,
     STEP_CAPTURE,
     STEP_CORDON,
+    STEP_DRAIN,
     STEP_REQUEST_CHECKPOINT,
+    STEP_FENCE,
     STEP_CHOOSE_SPARE,
     STEP_RESTART_JOB,
     STEP_VERIFY,
@@ -45,14 +47,19 @@ struct plan_step {
     char severity[16];           /* notify: info, warning, critical */
     int64_t before_ns, after_ns; /* capture */
     bool whole_rack;             /* cordon: {target: rack} */
-    int64_t timeout_ns;          /* request_checkpoint, restart_job, verify; the step's deadline */
+    int64_t timeout_ns;          /* drain, request_checkpoint, fence, restart_job, verify: the
+                                    step's deadline */
     enum on_timeout on_timeout;
     enum spare_source prefer[SPARE_SOURCE_COUNT]; /* choose_spare, best first */
     int prefer_count;
     bool hold_on_none;  /* choose_spare: hold, else escalate */
+    bool named_only;    /* restart_job: {placement: named}: on the promised spares or nowhere */
+    bool force_fenced;  /* restart_job: {force_delete: fenced}: pods that never end on nodes that
+                           are off */
     int64_t new_steps;  /* verify */
     double pace_within; /* verify: new pace / old pace at most */
     char to[32];        /* hand_over */
+    bool gives_back;    /* hand_over: {uncordon: broom}: once validated, else a person does */
 };
 
 struct plan {

@@ -9,12 +9,19 @@
 void policy_check_step_order(struct findings *findings, const struct tree_node *item,
                              const struct plan *plan, int index)
 {
-    /* Telling and looking may stand anywhere; the rest has one order. */
+    /* Telling and looking may stand anywhere; the rest has one order. What is saved is saved before
+     * the power goes. */
     static const int rank[] = {
-        [STEP_NOTIFY] = 0,       [STEP_CAPTURE] = 0,
-        [STEP_CORDON] = 1,       [STEP_REQUEST_CHECKPOINT] = 2,
-        [STEP_CHOOSE_SPARE] = 3, [STEP_RESTART_JOB] = 4,
-        [STEP_VERIFY] = 5,       [STEP_HAND_OVER] = 6,
+        [STEP_NOTIFY] = 0,
+        [STEP_CAPTURE] = 0,
+        [STEP_CORDON] = 1,
+        [STEP_DRAIN] = 2,
+        [STEP_REQUEST_CHECKPOINT] = 2,
+        [STEP_FENCE] = 3,
+        [STEP_CHOOSE_SPARE] = 3,
+        [STEP_RESTART_JOB] = 4,
+        [STEP_VERIFY] = 5,
+        [STEP_HAND_OVER] = 6,
     };
     enum step_kind kind = plan->steps[index].kind;
     for (int i = 0; i < index; i++) {
@@ -47,6 +54,12 @@ void policy_check_plan(struct findings *findings, const struct tree_node *node,
             findings, false, "no-spare-step", node->key_line, node->key_column,
             "plan '%s' cordons and restarts without choose_spare: the job may find no place",
             plan->name);
+    static const enum step_kind on_cordoned[] = {STEP_DRAIN, STEP_FENCE};
+    for (size_t i = 0; i < ARRAY_LEN(on_cordoned); i++)
+        if (plan_has(plan, on_cordoned[i]) && !plan_has(plan, STEP_CORDON))
+            findings_add(findings, true, "not-cordoned", node->key_line, node->key_column,
+                         "plan '%s' has '%s' and no cordon: what is taken off would come back",
+                         plan->name, step_kind_name(on_cordoned[i]));
     if (plan_has(plan, STEP_VERIFY) && !restarts)
         findings_add(findings, true, "verify-nothing", node->key_line, node->key_column,
                      "plan '%s' verifies a restart that it does not make", plan->name);

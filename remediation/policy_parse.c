@@ -332,9 +332,9 @@ static struct plan_step step_default(enum step_kind kind)
     step.prefer[0] = SPARE_SAME_NVLINK_DOMAIN;
     step.prefer[1] = SPARE_RACK;
     step.prefer_count = 2;
-    if (kind == STEP_REQUEST_CHECKPOINT)
+    if (kind == STEP_REQUEST_CHECKPOINT || kind == STEP_FENCE)
         step.timeout_ns = 5 * minute_ns;
-    else if (kind == STEP_RESTART_JOB)
+    else if (kind == STEP_RESTART_JOB || kind == STEP_DRAIN)
         step.timeout_ns = 10 * minute_ns;
     else if (kind == STEP_VERIFY)
         step.timeout_ns = 30 * minute_ns;
@@ -351,10 +351,13 @@ static void read_timeout(struct findings *findings, const struct tree_node *node
                           timeout_names, ARRAY_LEN(timeout_names), (int)step->on_timeout);
     step->on_timeout = index == ON_TIMEOUT_CONTINUE ? ON_TIMEOUT_CONTINUE : ON_TIMEOUT_ESCALATE;
     const struct tree_node *said = tree_get(node, "on_timeout");
-    if (said != NULL && step->on_timeout == ON_TIMEOUT_CONTINUE &&
-        step->kind != STEP_REQUEST_CHECKPOINT)
-        complain(findings, said, "unsafe-continue",
-                 "only request_checkpoint may continue after a time-out; this must escalate");
+    bool may_continue = step->kind == STEP_REQUEST_CHECKPOINT || step->kind == STEP_DRAIN ||
+                        step->kind == STEP_FENCE;
+    if (said != NULL && step->on_timeout == ON_TIMEOUT_CONTINUE && !may_continue)
+        complain(
+            findings, said, "unsafe-continue",
+            "only request_checkpoint, drain and fence may continue after a time-out; this must "
+            "escalate");
 }
 
 static void read_step_arguments(struct findings *findings, const struct tree_node *node,
@@ -363,6 +366,9 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
     static const char *const severities[] = {"info", "warning", "critical"};
     static const char *const targets[] = {"trays", "rack"};
     static const char *const on_none[] = {"escalate", "hold"};
+    static const char *const force_deletes[] = {"never", "fenced"};
+    static const char *const placements[] = {"scheduler", "named"};
+    static const char *const uncordons[] = {"person", "broom"};
     switch (step->kind) {
     case STEP_NOTIFY: {
         int index = read_name(findings, tree_get(node, "severity"), "severity", severities,
@@ -384,9 +390,17 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
                                        "way on without a spare", on_none, ARRAY_LEN(on_none),
                                        1) == 1;
         break;
+    case STEP_DRAIN:
     case STEP_REQUEST_CHECKPOINT:
+    case STEP_FENCE:
+        read_timeout(findings, node, step);
+        break;
     case STEP_RESTART_JOB:
         read_timeout(findings, node, step);
+        step->force_fenced = read_name(findings, tree_get(node, "force_delete"), "force_delete",
+                                       force_deletes, ARRAY_LEN(force_deletes), 0) == 1;
+        step->named_only = read_name(findings, tree_get(node, "placement"), "placement", placements,
+                                     ARRAY_LEN(placements), 0) == 1;
         break;
     case STEP_VERIFY:
         read_timeout(findings, node, step);
@@ -395,6 +409,8 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
         break;
     case STEP_HAND_OVER:
         read_text(findings, tree_get(node, "to"), step->to, sizeof step->to);
+        step->gives_back = read_name(findings, tree_get(node, "uncordon"), "uncordon", uncordons,
+                                     ARRAY_LEN(uncordons), 0) == 1;
         break;
     case STEP_KIND_COUNT:
         break;
@@ -404,12 +420,13 @@ static void read_step_arguments(struct findings *findings, const struct tree_nod
 static void check_step_keys(struct findings *findings, const struct tree_node *node,
                             enum step_kind kind)
 {
-    static const char *const notify[] = {"severity"}, *const capture[] = {"before", "after"},
-                             *const cordon[] = {"target"},
-                             *const timed[] = {"timeout", "on_timeout"},
-                             *const spare[] = {"prefer", "on_none"}, *const hand_over[] = {"to"},
-                             *const verify[] = {"new_steps", "pace_within", "timeout",
-                                                "on_timeout"};
+    static const char
+        *const notify[] = {"severity"},
+               *const capture[] = {"before", "after"}, *const cordon[] = {"target"},
+               *const timed[] = {"timeout", "on_timeout"}, *const spare[] = {"prefer", "on_none"},
+               *const hand_over[] = {"to", "uncordon"},
+               *const restart[] = {"timeout", "on_timeout", "force_delete", "placement"},
+               *const verify[] = {"new_steps", "pace_within", "timeout", "on_timeout"};
     static const struct {
         const char *const *keys;
         size_t count;
@@ -417,9 +434,11 @@ static void check_step_keys(struct findings *findings, const struct tree_node *n
         [STEP_NOTIFY] = {notify, ARRAY_LEN(notify)},
         [STEP_CAPTURE] = {capture, ARRAY_LEN(capture)},
         [STEP_CORDON] = {cordon, ARRAY_LEN(cordon)},
+        [STEP_DRAIN] = {timed, ARRAY_LEN(timed)},
         [STEP_REQUEST_CHECKPOINT] = {timed, ARRAY_LEN(timed)},
+        [STEP_FENCE] = {timed, ARRAY_LEN(timed)},
         [STEP_CHOOSE_SPARE] = {spare, ARRAY_LEN(spare)},
-        [STEP_RESTART_JOB] = {timed, ARRAY_LEN(timed)},
+        [STEP_RESTART_JOB] = {restart, ARRAY_LEN(restart)},
         [STEP_VERIFY] = {verify, ARRAY_LEN(verify)},
         [STEP_HAND_OVER] = {hand_over, ARRAY_LEN(hand_over)},
     };

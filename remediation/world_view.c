@@ -18,6 +18,8 @@ static void free_nodes(struct world_view *view)
         xfree(node->domain);
         xfree(node->cordoned_by);
         xfree(node->promised_to);
+        xfree(node->fenced_by);
+        xfree(node->uncordoned_by);
     }
     xfree(view->nodes);
 }
@@ -29,7 +31,10 @@ static void free_jobs(struct world_view *view)
         xfree(job->name);
         xfree(job->uid);
         xfree(job->phase);
+        xfree(job->waiting_for);
+        xfree(job->restart_refusal);
         names_done(&job->nodes);
+        names_done(&job->stuck);
     }
     xfree(view->jobs);
 }
@@ -58,6 +63,8 @@ static void copy_node(struct view_node *to, const struct world_node *from)
         .spare = from->spare,
         .cordoned_by = copy_text(from->cordoned ? from->cordoned_by : NULL),
         .promised_to = copy_text(from->promised_to),
+        .fenced_by = copy_text(from->fenced_by),
+        .uncordoned_by = copy_text(from->uncordoned_by),
         .gpus = from->gpus_allocatable,
     };
 }
@@ -97,8 +104,13 @@ static void copy_job(struct view_job *to, const struct world_job *from)
         .restarts_max = from->restarts_max,
         .checkpoint_step = from->checkpoint_step,
         .checkpoint_time_ns = from->checkpoint_time_ns,
+        .waiting_for = copy_text(from->waiting_for),
+        .restart_refusal = copy_text(from->restart_refusal),
     };
     copy_rank_nodes(to, from);
+    for (size_t i = 0; i < from->stuck_count; i++)
+        if (from->stuck_nodes[i] != NULL)
+            names_add_new(&to->stuck, from->stuck_nodes[i]);
 }
 
 static size_t count_racks(const struct world_view *view)

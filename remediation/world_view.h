@@ -12,8 +12,10 @@ struct view_node {
     char *rack;   /* "" unknown */
     char *domain; /* NVLink domain; the rack where unknown, "" where both are */
     bool ready, cordoned, spare;
-    char *cordoned_by; /* "" when nobody or unknown */
-    char *promised_to; /* "" when nobody */
+    char *cordoned_by;   /* "" when nobody or unknown */
+    char *promised_to;   /* "" when nobody */
+    char *fenced_by;     /* "" nobody says that it is off */
+    char *uncordoned_by; /* "" nobody, or not known */
     int32_t gpus;
 };
 
@@ -23,6 +25,9 @@ struct view_job {
     int64_t checkpoint_step, checkpoint_time_ns;
     struct names nodes; /* distinct nodes that hold ranks */
     bool nodes_known;
+    char *waiting_for;     /* "" nothing keeps it from running */
+    char *restart_refusal; /* "" it can be restarted */
+    struct names stuck;    /* nodes that are down and whose pods of it never end */
 };
 
 struct world_view {

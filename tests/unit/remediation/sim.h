@@ -24,6 +24,8 @@ struct sim_node {
     char name[32], rack[16];
     bool ready, cordoned, spare, dead;
     char cordoned_by[32], promised_to[32];
+    const char *fenced_by, *uncordoned_by; /* what the cluster itself says; NULL nothing */
+    bool stuck; /* its pods of the job never end: a restart does not get past them */
 };
 
 struct sim_op {
@@ -55,6 +57,13 @@ struct sim {
     int64_t restarts, restarts_max;
     const char *says_phase; /* what the job says of itself */
 
+    const char *waiting_for, *refusal; /* what the cluster says of the job; NULL nothing */
+    const char *elsewhere; /* the scheduler takes this node instead of the first spare */
+    bool restart_waits;    /* a restart is answered when the job runs again, not before */
+    char waiting_restart[OPERATION_ID_BYTES];
+    const char *response; /* of whatever is started; NULL none */
+    bool poll_silent;     /* a poll is answered with `running` */
+    bool force_delete_does_nothing;
     bool swallow_restart; /* accepted and never done */
     bool world_known, answers_unknown, loses_restart;
     enum verb bad_verb; /* the next bad_count starts of it end so, and do nothing */
@@ -64,6 +73,7 @@ struct sim {
     struct sim_op ops[SIM_OPS_MAX];
     int op_count;
     int cordons, restarts_done, notifies, captures, uncordons, promises, releases, hand_overs;
+    int settles, fences, drains, force_deletes; /* settles: spares that the job runs on */
 
     char *records[SIM_REFS_MAX]; /* latest incident record by number */
     struct text log;             /* all records, one a line */
@@ -300,7 +310,10 @@ static SIM_UNUSED void sim_begin_restart(struct sim *sim, const struct action *a
     for (size_t i = 0; i < action->node_count && i < action->spare_count; i++)
         for (int r = 0; r < sim_ranks(sim); r++)
             if (strcmp(sim->rank_node[r], action->nodes[i]) == 0)
-                sim->rank_node[r] = sim_node(sim, action->spares[i])->name;
+                sim->rank_node[r] = sim_node(sim, i == 0 && sim->elsewhere != NULL
+                                                      ? sim->elsewhere
+                                                      : action->spares[i])
+                                        ->name;
     text_copy(sim->job_phase, sizeof sim->job_phase, "restarting");
     sim->starts_at_ns = sim->now_ns + 30 * SECOND;
     sim->restarts++;
@@ -315,6 +328,10 @@ static SIM_UNUSED void sim_execute(struct sim *sim, const struct action *action)
             node->cordoned = true;
             text_copy(node->cordoned_by, sizeof node->cordoned_by, action->incident_ref);
         }
+        if (action->verb == VERB_FORCE_DELETE && !sim->force_delete_does_nothing)
+            node->stuck = false;
+        if (action->verb == VERB_FENCE)
+            node->ready = false;
         if (action->verb == VERB_UNCORDON && strcmp(node->cordoned_by, action->incident_ref) == 0)
             node->cordoned = false;
     }
@@ -328,7 +345,12 @@ static SIM_UNUSED void sim_execute(struct sim *sim, const struct action *action)
     sim->cordons += action->verb == VERB_CORDON ? (int)action->node_count : 0;
     sim->uncordons += action->verb == VERB_UNCORDON ? (int)action->node_count : 0;
     sim->promises += action->verb == VERB_PROMISE_SPARE ? 1 : 0;
-    sim->releases += action->verb == VERB_RELEASE_SPARE ? 1 : 0;
+    bool used = action->params_json != NULL && strstr(action->params_json, "\"used\":true") != NULL;
+    sim->releases += action->verb == VERB_RELEASE_SPARE && !used ? 1 : 0;
+    sim->settles += action->verb == VERB_RELEASE_SPARE && used ? 1 : 0;
+    sim->fences += action->verb == VERB_FENCE ? 1 : 0;
+    sim->drains += action->verb == VERB_DRAIN ? 1 : 0;
+    sim->force_deletes += action->verb == VERB_FORCE_DELETE ? 1 : 0;
     sim->notifies += action->verb == VERB_NOTIFY ? 1 : 0;
     sim->captures += action->verb == VERB_CAPTURE ? 1 : 0;
     sim->hand_overs += action->verb == VERB_HAND_OVER ? 1 : 0;
@@ -373,8 +395,14 @@ static SIM_UNUSED bool sim_start(struct sim *sim, const struct action *action)
         sim_crash_now(sim);
         return false;
     }
-    struct action_result result = {
-        .outcome = sim->answers_unknown ? OUTCOME_UNKNOWN : OUTCOME_SUCCEEDED, .reason = "sim"};
+    if (sim->restart_waits && action->verb == VERB_RESTART_JOB) {
+        text_copy(sim->waiting_restart, sizeof sim->waiting_restart, action->operation_id);
+        return true;
+    }
+    struct action_result result = {.outcome = sim->answers_unknown ? OUTCOME_UNKNOWN
+                                                                   : OUTCOME_SUCCEEDED,
+                                   .reason = "sim",
+                                   .response = sim->response};
     remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
     return true;
 }
@@ -384,7 +412,9 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
     struct sim_op *op = sim_op(sim, action->operation_id);
     bool done = op != NULL && op->started > 0;
     struct action_result result = {.outcome = done ? OUTCOME_SUCCEEDED : OUTCOME_UNKNOWN,
-                                   .poll = done ? POLL_DONE : POLL_ABSENT,
+                                   .poll = sim->poll_silent ? POLL_RUNNING
+                                           : done           ? POLL_DONE
+                                                            : POLL_ABSENT,
                                    .reason = "polled"};
     if (op != NULL)
         op->polled++;
@@ -394,6 +424,8 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
 static SIM_UNUSED void sim_describe(struct sim *sim)
 {
     struct world_node nodes[SIM_NODES_MAX];
+    const char *stuck[SIM_NODES_MAX];
+    size_t stuck_count = 0;
     for (int i = 0; i < sim->node_count; i++) {
         const struct sim_node *node = &sim->nodes[i];
         nodes[i] = (struct world_node){
@@ -405,7 +437,11 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
             .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
             .spare = node->spare && !sim_job_uses(sim, node->name),
             .promised_to = node->promised_to[0] != '\0' ? node->promised_to : NULL,
-            .gpus_allocatable = SIM_GPUS};
+            .gpus_allocatable = SIM_GPUS,
+            .fenced_by = node->fenced_by,
+            .uncordoned_by = node->uncordoned_by};
+        if (node->stuck)
+            stuck[stuck_count++] = node->name;
     }
     struct world_job job = {.name = sim->job->name,
                             .uid = "u1",
@@ -414,7 +450,11 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
                             .restarts_max = sim->restarts_max,
                             .checkpoint_step = sim->checkpoint_step,
                             .rank_nodes = sim->rank_node,
-                            .rank_count = sim_ranks(sim)};
+                            .rank_count = sim_ranks(sim),
+                            .waiting_for = sim->waiting_for,
+                            .restart_refusal = sim->refusal,
+                            .stuck_nodes = stuck,
+                            .stuck_count = sim->starts_at_ns != 0 ? stuck_count : 0};
     struct world world = {.known = sim->world_known,
                           .nodes = nodes,
                           .node_count = (size_t)sim->node_count,
@@ -525,9 +565,25 @@ static SIM_UNUSED bool sim_job_can_step(struct sim *sim)
     return true;
 }
 
+static SIM_UNUSED bool sim_is_stuck(const struct sim *sim)
+{
+    for (int i = 0; i < sim->node_count; i++)
+        if (sim->nodes[i].stuck)
+            return true;
+    return false;
+}
+
+static SIM_UNUSED void sim_answer_restart(struct sim *sim)
+{
+    struct action_result result = {.outcome = OUTCOME_SUCCEEDED, .reason = "it runs again"};
+    if (sim->waiting_restart[0] != '\0')
+        remediation_outcome(sim->core, sim->waiting_restart, &result, sim->now_ns);
+    sim->waiting_restart[0] = '\0';
+}
+
 static SIM_UNUSED void sim_move_job(struct sim *sim)
 {
-    if (sim->starts_at_ns != 0 && sim->now_ns >= sim->starts_at_ns) {
+    if (sim->starts_at_ns != 0 && sim->now_ns >= sim->starts_at_ns && !sim_is_stuck(sim)) {
         sim->starts_at_ns = 0;
         text_copy(sim->job_phase, sizeof sim->job_phase, "running");
         sim->stopped = false;
@@ -536,6 +592,7 @@ static SIM_UNUSED void sim_move_job(struct sim *sim)
         sim->step = sim->checkpoint_step;
         sim->attempt_first_step = sim->checkpoint_step + 1;
         sim_place_job(sim);
+        sim_answer_restart(sim);
     }
     if (!sim_job_can_step(sim))
         return;
@@ -601,6 +658,29 @@ static SIM_UNUSED bool sim_until(struct sim *sim, int number, enum phase phase, 
     }
     const struct incident *incident = sim_incident(sim, number);
     return incident != NULL && incident->phase == phase;
+}
+
+/* --- plans --- */
+
+static SIM_UNUSED struct plan_step *sim_plan_step(struct policy_set *set, enum step_kind kind)
+{
+    struct plan *plan = &set->items[0]->plans[1];
+    for (int i = 0; i < plan->count; i++)
+        if (plan->steps[i].kind == kind)
+            return &plan->steps[i];
+    return NULL;
+}
+
+/* A step of the tray plan in front of another one. */
+static SIM_UNUSED struct plan_step *sim_insert_step(struct policy_set *set, enum step_kind kind,
+                                                    enum step_kind before)
+{
+    struct plan *plan = &set->items[0]->plans[1];
+    struct plan_step *at = sim_plan_step(set, before);
+    memmove(at + 1, at, (size_t)(&plan->steps[plan->count] - at) * sizeof *at);
+    plan->count++;
+    *at = (struct plan_step){.kind = kind, .timeout_ns = 5 * MINUTE};
+    return at;
 }
 
 /* --- verdicts --- */
@@ -677,6 +757,15 @@ static SIM_UNUSED enum status sim_say(struct sim *sim, enum command_verb verb, c
 {
     struct remediation_command command = {
         .verb = verb, .incident_ref = ref, .actor = "alice", .text = "because"};
+    enum status status = remediation_command(sim->core, &command, sim->now_ns, NULL);
+    sim_drain(sim);
+    return status;
+}
+
+static SIM_UNUSED enum status sim_say_fenced(struct sim *sim, const char *node)
+{
+    struct remediation_command command = {
+        .verb = COMMAND_FENCED, .node = node, .actor = "alice", .text = "pulled the plug"};
     enum status status = remediation_command(sim->core, &command, sim->now_ns, NULL);
     sim_drain(sim);
     return status;

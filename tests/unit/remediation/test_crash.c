@@ -108,9 +108,18 @@ static bool check_end(const struct sim *sim, const struct scenario *scenario)
     good = good && incident->status == INCIDENT_MITIGATED;
     good = good && sim->cordons == scenario->cordons && sim->restarts_done == 1;
     good = good && sim->promises == 1 && sim->releases == 0 && sim->hand_overs == 1;
+    good = good && sim->settles == 1;
     for (int i = 0; i < sim->op_count; i++)
         good = good && sim->ops[i].started == 1;
     return good;
+}
+
+static bool nothing_runs(const struct incident *incident)
+{
+    for (size_t i = 0; i < incident->action_count; i++)
+        if (incident->actions[i].state != ACTION_ENDED && incident->actions[i].verb != VERB_NOTIFY)
+            return false;
+    return true;
 }
 
 /* Returns false when the run was over before the crash point came. */
@@ -127,8 +136,7 @@ static bool run_once(const struct scenario *scenario, void (*accuse)(struct sim 
     for (int i = 0; i < 2400; i++) {
         int count;
         const struct incident *incident = main_incident(&sim, &count);
-        if (incident != NULL && incident->phase == PHASE_REPAIRING &&
-            incident_running_action(incident) == NULL)
+        if (incident != NULL && incident->phase == PHASE_REPAIRING && nothing_runs(incident))
             break;
         if (scenario->during != NULL)
             scenario->during(&sim);
