@@ -373,9 +373,9 @@ static void stop(struct app *app)
 {
     http_server_free(app->api_server);
     http_server_free(app->health_server);
-    http_client_free(app->client); /* before the actuator: its calls under way are dropped */
-    if (app->actuator != NULL)
+    if (app->actuator != NULL) /* it drops its calls under way itself, or nobody answers them */
         app->actuator->free(app->actuator->self);
+    http_client_free(app->client);
     store_free(app->store);
     app_drop_queries(app);
     app_drop_submits(app);
