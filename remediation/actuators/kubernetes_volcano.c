@@ -1,0 +1,377 @@
+/* Decide from a fresh read, write the state before on the job, post the Command, follow. */
+#include "remediation/actuators/kubernetes_volcano.h"
+
+#include "controller/sys/clock.h"
+#include "remediation/actuators/kubernetes_workload_call.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ISSUES_MAX = 2 };
+static const int64_t FOLLOW_NS = INT64_C(500000000);
+static const int64_t UNTOUCHED_NS = INT64_C(20000000000);      /* then the controller is told of */
+static const int64_t WITHOUT_EFFECT_NS = INT64_C(15000000000); /* then it is issued again */
+
+void volcano_command_name(const char *operation_id, int issue, char buffer[VOLCANO_NAME_BYTES])
+{
+    char plain[OPERATION_ID_BYTES];
+    size_t length = 0;
+    for (const char *c = operation_id; *c != '\0' && length < sizeof plain - 1; c++)
+        plain[length++] = (char)(isalnum((unsigned char)*c) ? tolower((unsigned char)*c) : '-');
+    plain[length] = '\0';
+    if (issue > 1)
+        snprintf(buffer, VOLCANO_NAME_BYTES, "broom-%s-%d", plain, issue);
+    else
+        snprintf(buffer, VOLCANO_NAME_BYTES, "broom-%s", plain);
+}
+
+/* --- the state before --- */
+
+static void read_state(struct work_call *call)
+{
+    AUTO(json_free) struct json *state = NULL;
+    const char *text = call->item.operation_state;
+    int64_t issued_ns = 0;
+    if (json_parse(view_of(text), &state, NULL) != OK)
+        state = NULL; /* somebody wrote over it: nothing is known of before */
+    call->retries_before = json_get_int(state, "retries", -1);
+    call->issued = (int)json_get_int(state, "issued", 1);
+    if (!text_parse_time(view_of(json_get_string(state, "at", "")), &issued_ns))
+        issued_ns = call->begun_ns;
+    call->issued_ns = issued_ns;
+}
+
+static bool is_ours(const struct work_call *call)
+{
+    return strcmp(call->item.operation, call->operation_id) == 0;
+}
+
+/* True when none of the pods that live now was there when this call decided. */
+static bool pods_are_new(const struct work_call *call)
+{
+    size_t count = 0, live = 0, old = 0;
+    const char *reason = NULL;
+    if (call->pods_seen_before == 0 || !workloads_pods_are_synced(call->owner, &reason))
+        return false;
+    AUTO_FREE const struct pod **pods = workloads_pods_of(call->owner, &call->item, &count);
+    for (size_t i = 0; i < count; i++) {
+        live += pods[i]->deleted_ns == 0 && !pods[i]->has_ended;
+        old += pods[i]->seen <= call->pods_seen_before;
+    }
+    return live > 0 && old == 0;
+}
+
+static bool has_restarted(const struct work_call *call)
+{
+    return call->item.phase == WORKLOAD_RESTARTING ||
+           (call->retries_before >= 0 && call->item.restarts > call->retries_before) ||
+           pods_are_new(call);
+}
+
+static bool is_another(const struct work_call *call)
+{
+    return call->ref.uid[0] != '\0' && strcmp(call->item.uid, call->ref.uid) != 0;
+}
+
+/* --- paths and bodies --- */
+
+static void add_commands_path(const struct work_call *call, struct text *path)
+{
+    text_add(path, "/apis/bus.volcano.sh/v1alpha1/namespaces");
+    kube_path_add(path, call->ref.namespace_name);
+    text_add(path, "/commands");
+}
+
+static void put_job(struct json_writer *writer, const struct work_call *call, bool controls)
+{
+    json_open_object(writer);
+    json_put_string(writer, "apiVersion", call->ref.kind->api_version);
+    json_put_string(writer, "kind", call->ref.kind->kind);
+    json_put_string(writer, "name", call->item.name);
+    json_put_string(writer, "uid", call->item.uid);
+    if (controls)
+        json_put_bool(writer, "controller", true);
+    json_close(writer);
+}
+
+static void write_command(const struct work_call *call, const char *name, struct text *body)
+{
+    struct json_writer writer = json_writer(body);
+    AUTO_TEXT message = {0};
+    text_addf(&message, "%s: %s", call->operation_id, call->reason);
+    json_open_object(&writer);
+    json_put_string(&writer, "apiVersion", "bus.volcano.sh/v1alpha1");
+    json_put_string(&writer, "kind", "Command");
+    json_add_key(&writer, "metadata");
+    json_open_object(&writer);
+    json_put_string(&writer, "name", name);
+    json_put_string(&writer, "namespace", call->ref.namespace_name);
+    json_add_key(&writer, "ownerReferences");
+    json_open_array(&writer);
+    put_job(&writer, call, true);
+    json_close(&writer);
+    json_close(&writer);
+    json_put_string(&writer, "action", "RestartJob");
+    json_add_key(&writer, "target");
+    put_job(&writer, call, true);
+    json_put_string(&writer, "reason", "BroomwagonIncident");
+    json_put_string(&writer, "message", message.bytes);
+    json_close(&writer);
+}
+
+static void write_intent(const struct work_call *call, struct text *body)
+{
+    AUTO_TEXT state = {0};
+    struct json_writer inner = json_writer(&state);
+    json_open_object(&inner);
+    json_put_int(&inner, "retries", call->retries_before);
+    json_put_int(&inner, "issued", call->issued);
+    json_put_time(&inner, "at", call->issued_ns);
+    json_close(&inner);
+    struct json_writer writer = json_writer(body);
+    json_open_object(&writer);
+    json_add_key(&writer, "metadata");
+    json_open_object(&writer);
+    json_put_string(&writer, "resourceVersion", call->item.version);
+    json_add_key(&writer, "annotations");
+    json_open_object(&writer);
+    json_put_string(&writer, WORKLOAD_OPERATION, call->operation_id);
+    json_put_string(&writer, WORKLOAD_STATE, state.bytes);
+    json_close(&writer);
+    json_close(&writer);
+    json_close(&writer);
+}
+
+/* --- following --- */
+
+static void follow(struct work_call *call);
+static void issue(struct work_call *call);
+
+static void read_to_follow(struct work_call *call)
+{
+    work_call_read(call, follow);
+}
+
+static void not_taken(struct work_call *call, const char *name, int64_t now_ns)
+{
+    snprintf(call->waits_for, sizeof call->waits_for,
+             "the job controller to take Command %s/%.120s (is it up?)", call->ref.namespace_name,
+             name);
+    if (now_ns - call->issued_ns < UNTOUCHED_NS) {
+        work_call_later(call, FOLLOW_NS, read_to_follow);
+        return;
+    }
+    work_call_answer(
+        call, OUTCOME_UNKNOWN,
+        "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
+        call->ref.namespace_name, name);
+}
+
+static void taken(struct work_call *call, int64_t now_ns)
+{
+    if (call->gone_ns == 0)
+        call->gone_ns = now_ns;
+    if (now_ns - call->gone_ns < WITHOUT_EFFECT_NS) {
+        text_copy(call->waits_for, sizeof call->waits_for,
+                  "the job controller to carry out the Command that it took");
+        work_call_later(call, FOLLOW_NS, read_to_follow);
+    } else if (call->issued < ISSUES_MAX) {
+        call->issued++;
+        call->gone_ns = 0;
+        call->issued_ns = now_ns;
+        issue(call);
+    } else {
+        work_call_answer(call, OUTCOME_REFUSED,
+                         "the job controller took %d Commands and did nothing: Job %s/%s is still "
+                         "%s with %" PRId64 " restarts",
+                         call->issued, call->ref.namespace_name, call->ref.name,
+                         call->item.said[0] != '\0' ? call->item.said : "without a phase",
+                         call->item.restarts);
+    }
+}
+
+static void on_command(struct work_call *call, const struct kube_answer *answer)
+{
+    char name[VOLCANO_NAME_BYTES];
+    int64_t now_ns = clock_now_ns();
+    volcano_command_name(call->operation_id, call->issued, name);
+    if (answer->result == KUBE_OK) {
+        not_taken(call, name, now_ns);
+    } else if (answer->result == KUBE_NOT_FOUND) {
+        taken(call, now_ns);
+    } else {
+        snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s",
+                 answer->message);
+        work_call_later(call, FOLLOW_NS, read_to_follow);
+    }
+}
+
+static void ask_command(struct work_call *call, work_answer_fn *fn)
+{
+    char name[VOLCANO_NAME_BYTES];
+    AUTO_TEXT path = {0};
+    volcano_command_name(call->operation_id, call->issued, name);
+    add_commands_path(call, &path);
+    kube_path_add(&path, name);
+    work_call_get(call, path.bytes, fn);
+}
+
+static void follow(struct work_call *call)
+{
+    if (is_another(call))
+        work_call_answer(call, OUTCOME_SUPERSEDED, "Job %s/%s was made anew by somebody",
+                         call->ref.namespace_name, call->ref.name);
+    else if (workload_item_is_final(&call->item))
+        work_call_answer(call, OUTCOME_REFUSED, "Job %s/%s has become %s", call->ref.namespace_name,
+                         call->ref.name, call->item.said);
+    else if (has_restarted(call))
+        work_call_answer(call, OUTCOME_SUCCEEDED, "Job %s/%s is %s, %" PRId64 " restarts",
+                         call->ref.namespace_name, call->ref.name, call->item.said,
+                         call->item.restarts);
+    else
+        ask_command(call, on_command);
+}
+
+/* --- issuing --- */
+
+static void on_posted(struct work_call *call, const struct kube_answer *answer)
+{
+    switch (answer->result) {
+    case KUBE_OK:
+    case KUBE_EXISTS: /* ours, from before */
+    case KUBE_UNKNOWN:
+        work_call_later(call, FOLLOW_NS / 2, read_to_follow);
+        return;
+    case KUBE_NOT_FOUND:
+        work_call_answer(call, OUTCOME_REFUSED, "Commands of Volcano are not served: %s",
+                         answer->message);
+        return;
+    case KUBE_CONFLICT:
+    case KUBE_EXPIRED:
+    case KUBE_BLOCKED:
+    case KUBE_BUSY:
+    case KUBE_DENIED:
+    case KUBE_REFUSED:
+    case KUBE_UNREACHABLE:
+    case KUBE_RESULT_COUNT:
+        break;
+    }
+    work_call_fail(call, answer);
+}
+
+static void post(struct work_call *call)
+{
+    char name[VOLCANO_NAME_BYTES];
+    AUTO_TEXT path = {0};
+    AUTO_TEXT body = {0};
+    volcano_command_name(call->operation_id, call->issued, name);
+    add_commands_path(call, &path);
+    write_command(call, name, &body);
+    work_call_post(call, path.bytes, &body, on_posted);
+}
+
+static void on_noted(struct work_call *call, const struct kube_answer *answer)
+{
+    if (answer->result == KUBE_OK)
+        post(call);
+    else if (answer->result == KUBE_CONFLICT)
+        work_call_decide_again(call, call->issued > 1 ? issue : volcano_restart);
+    else
+        work_call_fail(call, answer);
+}
+
+/* Writes down what is about to be done, then does it. */
+static void issue(struct work_call *call)
+{
+    AUTO_TEXT body = {0};
+    if (call->issued > 1 && (has_restarted(call) || workload_item_is_final(&call->item))) {
+        follow(call);
+        return;
+    }
+    write_intent(call, &body);
+    work_call_patch(call, &body, on_noted);
+}
+
+/* Somebody's word on the job says that it should not, or need not, be restarted by us now. */
+static bool is_settled(struct work_call *call)
+{
+    const struct workload_item *item = &call->item;
+    if (is_another(call))
+        work_call_answer(call, OUTCOME_SUPERSEDED, "Job %s/%s was made anew by somebody",
+                         item->namespace_name, item->name);
+    else if (workload_item_is_final(item) || item->phase == WORKLOAD_ENDING)
+        work_call_answer(call, OUTCOME_REFUSED, "Job %s/%s is %s, no restart leads out of that",
+                         item->namespace_name, item->name, item->said);
+    else if (item->phase == WORKLOAD_RESTARTING)
+        work_call_answer(call, OUTCOME_SUPERSEDED, "Job %s/%s is restarting already",
+                         item->namespace_name, item->name);
+    else if (item->cannot_restart[0] != '\0')
+        work_call_answer(call, OUTCOME_REFUSED, "%s", item->cannot_restart);
+    else
+        return false;
+    return true;
+}
+
+void volcano_restart(struct work_call *call)
+{
+    if (is_ours(call)) {
+        call->has_begun = true;
+        read_state(call);
+        call->gone_ns = call->issued_ns;
+        follow(call);
+        return;
+    }
+    if (is_settled(call))
+        return;
+    call->retries_before = call->item.restarts;
+    call->pods_seen_before = call->owner->pods.seen;
+    call->issued = 1;
+    call->issued_ns = clock_now_ns();
+    issue(call);
+}
+
+/* --- polling --- */
+
+static void on_command_seen(struct work_call *call, const struct kube_answer *answer)
+{
+    char name[VOLCANO_NAME_BYTES];
+    int64_t age_ns = clock_now_ns() - call->issued_ns;
+    volcano_command_name(call->operation_id, call->issued, name);
+    if (answer->result == KUBE_OK && age_ns >= UNTOUCHED_NS)
+        work_call_tell(
+            call, POLL_RUNNING,
+            "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
+            call->ref.namespace_name, name);
+    else if (answer->result == KUBE_OK)
+        work_call_tell(call, POLL_RUNNING, "Command %s/%s is not taken yet",
+                       call->ref.namespace_name, name);
+    else if (answer->result != KUBE_NOT_FOUND)
+        work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
+    else if (age_ns < WITHOUT_EFFECT_NS)
+        work_call_tell(call, POLL_RUNNING, "the Command was taken, nothing has changed yet");
+    else
+        work_call_tell(call, POLL_ABSENT, "no Command is there, and the job is as it was");
+}
+
+void volcano_poll(struct work_call *call)
+{
+    const struct workload_item *item = &call->item;
+    if (!is_ours(call)) {
+        work_call_tell(call, POLL_ABSENT, "the job carries no mark of this operation");
+        return;
+    }
+    read_state(call);
+    if (is_another(call))
+        work_call_end(call, OUTCOME_SUPERSEDED, POLL_DONE, "Job %s/%s was made anew by somebody",
+                      item->namespace_name, item->name);
+    else if (workload_item_is_final(item))
+        work_call_end(call, OUTCOME_REFUSED, POLL_DONE, "Job %s/%s has become %s",
+                      item->namespace_name, item->name, item->said);
+    else if (has_restarted(call))
+        work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %" PRId64 " restarts",
+                      item->namespace_name, item->name, item->said, item->restarts);
+    else
+        ask_command(call, on_command_seen);
+}

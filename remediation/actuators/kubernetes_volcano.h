@@ -1,0 +1,25 @@
+/* Volcano jobs restart by Command (bus.volcano.sh/v1alpha1): the job controller takes the Command
+ * away first and acts afterwards, at most once, so that a Command that is gone is not one that was
+ * carried out. What was there before is written on the job (annotations WORKLOAD_OPERATION and
+ * WORKLOAD_STATE, with the resourceVersion that the decision was made on) before the Command is
+ * posted under a name made of the operation id; done is it when the job is Restarting, when
+ * retryCount has grown, or when none of its pods is one that was there before. status.version runs
+ * on by itself and is never looked at. A Command that is taken without effect is issued once more.
+ *
+ * A Command cannot name a partition (its target is an owner reference, without arguments): the
+ * whole job restarts.
+ */
+#ifndef BROOM_ACTUATORS_KUBERNETES_VOLCANO_H
+#define BROOM_ACTUATORS_KUBERNETES_VOLCANO_H
+
+#include "remediation/actuators/kubernetes_workload_kinds.h"
+
+enum { VOLCANO_NAME_BYTES = 128 };
+
+void volcano_restart(struct work_call *call);
+void volcano_poll(struct work_call *call);
+
+/* "INC-3/1/4/1", 2 -> "broom-inc-3-1-4-1-2": the same after a crash. */
+void volcano_command_name(const char *operation_id, int issue, char buffer[VOLCANO_NAME_BYTES]);
+
+#endif

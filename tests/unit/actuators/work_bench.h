@@ -1,0 +1,126 @@
+/* Workloads over the fake client: one bench a test, and short ways to make pods and objects. */
+#ifndef BROOM_TESTS_ACTUATORS_WORK_BENCH_H
+#define BROOM_TESTS_ACTUATORS_WORK_BENCH_H
+
+#include "remediation/actuators/kubernetes_workload.h"
+#include "tests/unit/actuators/fake_kube.h"
+
+#define VOLCANO_LIST "/apis/batch.volcano.sh/v1alpha1/jobs"
+#define JOBSET_LIST  "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+#define PODS_LIST    "/api/v1/pods"
+
+struct bench {
+    struct loop *loop;
+    struct kube_client client;
+    struct workloads *workloads;
+    struct action_result result;
+    char reason[400];
+    int answers;
+    int64_t began_ns;
+};
+
+static void bench_open(struct bench *bench)
+{
+    clock_init(200, clock_read().wall_ns, clock_read().wall_ns);
+    *bench = (struct bench){.loop = loop_new()};
+    fake_open(&bench->client, bench->loop);
+    fake_unsynced = NULL;
+    memset(fake_down, 0, sizeof fake_down);
+    bench->workloads = workloads_new(&bench->client, bench->loop, NULL, false);
+    bench->began_ns = clock_now_ns();
+}
+
+static void bench_close(struct bench *bench)
+{
+    workloads_free(bench->workloads);
+    fake_close(&bench->client);
+    loop_free(bench->loop);
+}
+
+static inline void on_result(void *context, const struct action_result *result)
+{
+    struct bench *bench = context;
+    bench->result = *result;
+    bench->answers++;
+    text_copy(bench->reason, sizeof bench->reason, result->reason != NULL ? result->reason : "");
+    loop_stop(bench->loop);
+}
+
+static const char *const LEAVING[] = {"gb-2"};
+
+static inline struct action restart_action(const char *operation, const char *workload)
+{
+    struct action action = {.verb = VERB_RESTART_JOB,
+                            .incident_ref = "INC-3",
+                            .job = "default/llm",
+                            .workload_json = workload,
+                            .nodes = LEAVING,
+                            .node_count = 1,
+                            .reason = "tray gb-2 is slow",
+                            .params_json = "{\"timeout_ns\":120000000000}"};
+    text_copy(action.operation_id, sizeof action.operation_id, operation);
+    return action;
+}
+
+static inline void run_start(struct bench *bench, const struct action *action)
+{
+    int answers = bench->answers;
+    workloads_start(bench->workloads, action, on_result, bench);
+    CU_ASSERT_EQUAL(bench->answers, answers); /* never from inside the call */
+    loop_run(bench->loop);
+    CU_ASSERT_EQUAL(bench->answers, answers + 1);
+}
+
+static inline void run_poll(struct bench *bench, const struct action *action)
+{
+    int answers = bench->answers;
+    workloads_poll(bench->workloads, action, on_result, bench);
+    CU_ASSERT_EQUAL(bench->answers, answers);
+    loop_run(bench->loop);
+    CU_ASSERT_EQUAL(bench->answers, answers + 1);
+}
+
+/* Writes of one method whose path holds a part. */
+static inline size_t count_writes(const struct bench *bench, const char *method, const char *part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bench->client.call_count; i++)
+        count += strcmp(bench->client.calls[i].method, method) == 0 &&
+                 strstr(bench->client.calls[i].path, part) != NULL;
+    return count;
+}
+
+/* The n-th of them, from 0; its body is "" when there is none. */
+static inline const char *body_of(const struct bench *bench, const char *method, const char *part,
+                                  size_t n)
+{
+    for (size_t i = 0; i < bench->client.call_count; i++) {
+        const struct fake_call *call = &bench->client.calls[i];
+        if (strcmp(call->method, method) == 0 && strstr(call->path, part) != NULL && n-- == 0)
+            return call->body;
+    }
+    return "";
+}
+
+/* A pod of a Volcano job. deleted: deletionTimestamp, or NULL. node "": not placed. */
+static inline void tell_volcano_pod(struct bench *bench, const char *job_uid, const char *task,
+                                    int index, const char *uid, const char *node, const char *phase,
+                                    const char *deleted)
+{
+    AUTO_TEXT json = {0};
+    text_addf(&json,
+              "{\"metadata\":{\"namespace\":\"default\",\"name\":\"llm-%s-%d\",\"uid\":\"%s\","
+              "\"labels\":{\"volcano.sh/job-name\":\"llm\",\"volcano.sh/task-spec\":\"%s\","
+              "\"volcano.sh/task-index\":\"%d\"},\"ownerReferences\":[{\"kind\":\"Job\","
+              "\"apiVersion\":\"batch.volcano.sh/v1alpha1\",\"uid\":\"%s\",\"controller\":true}]",
+              task, index, uid, task, index, job_uid);
+    if (deleted != NULL)
+        text_addf(&json, ",\"deletionTimestamp\":\"%s\"", deleted);
+    text_addf(&json,
+              "},\"spec\":{\"nodeName\":\"%s\",\"containers\":[{\"resources\":{\"limits\":"
+              "{\"nvidia.com/gpu\":\"4\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+              node, phase);
+    fake_tell(&bench->client, PODS_LIST, json.bytes);
+}
+
+#endif
