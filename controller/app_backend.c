@@ -265,6 +265,7 @@ static void backend_command(void *self, const struct api_command *command, api_d
         text_copy(pending->ref, sizeof pending->ref, command->incident_ref);
     struct remediation_command order = {.verb = command->verb,
                                         .incident_ref = command->incident_ref,
+                                        .node = command->node,
                                         .actor = command->identity->name,
                                         .text = command->text};
     enum status status = pipeline_command(app->pipeline, &order, clock_now_ns(), command_done,

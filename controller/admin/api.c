@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES_MAX = 4096, RETRY_AFTER_S = 5, REF_DIGITS_MAX = 12 };
+enum { NODE_NAME_MAX = 253, TEXT_BYTES_MAX = 4096, RETRY_AFTER_S = 5, REF_DIGITS_MAX = 12 };
 
 static const char JSON_TYPE[] = "application/json";
 
@@ -57,9 +57,11 @@ static void run_put_job(struct call *call);
 static void run_incidents(struct call *call);
 static void run_read(struct call *call);
 static void run_command(struct call *call);
+static void run_node_command(struct call *call);
 
 #define INCIDENT "/api/v1/incidents/"
 #define JOB      "/api/v1/jobs/"
+#define NODE     "/api/v1/nodes/"
 
 /* clang-format off */
 /* First match wins; job names hold '/', so longer endings stand first. */
@@ -82,6 +84,7 @@ static const struct route routes[] = {
     {HTTP_POST, INCIDENT,                "/approve",  PERMISSION_OPERATE, run_command,   COMMAND_APPROVE},
     {HTTP_POST, INCIDENT,                "/abort",    PERMISSION_OPERATE, run_command,   COMMAND_ABORT},
     {HTTP_POST, INCIDENT,                "/fenced",   PERMISSION_OPERATE, run_command,   COMMAND_FENCED},
+    {HTTP_POST, NODE,                    "/fenced",   PERMISSION_OPERATE, run_node_command, COMMAND_FENCED},
     {HTTP_POST, "/api/v1/pause",         NULL,        PERMISSION_OPERATE, run_command,   COMMAND_PAUSE},
     {HTTP_POST, "/api/v1/resume",        NULL,        PERMISSION_OPERATE, run_command,   COMMAND_RESUME},
     {HTTP_POST, "/api/v1/breaker/close", NULL,        PERMISSION_OPERATE, run_command,   COMMAND_BREAKER_CLOSE},
@@ -577,23 +580,37 @@ static bool needs_text(enum command_verb verb)
     return verb == COMMAND_NOTE || verb == COMMAND_DECLINE || verb == COMMAND_BREAKER_CLOSE;
 }
 
-static void run_command(struct call *call)
+static void send_command(struct call *call, const char *ref, const char *node)
 {
-    if (call->route->after != NULL && !check_ref(call))
-        return;
     AUTO_FREE char *text = NULL;
     const char *mistake = read_text(http_request_body(call->request), &text);
     enum command_verb verb = (enum command_verb)call->route->detail;
-    if (mistake == NULL && needs_text(verb) && strspn(text, " ") == strlen(text))
+    if (mistake == NULL && (needs_text(verb) || node != NULL) && strspn(text, " ") == strlen(text))
         mistake = "this needs a text that says why: send {\"text\": \"why\"}";
     if (mistake != NULL) {
         reply_bad(call, mistake);
         return;
     }
     struct api_command command = {
-        .verb = verb, .incident_ref = call->name, .text = text, .identity = call->identity};
+        .verb = verb, .incident_ref = ref, .node = node, .text = text, .identity = call->identity};
     const struct api_backend *backend = &call->api->backend;
     backend->command(backend->self, &command, answer_came, pending_new(call));
+}
+
+static void run_command(struct call *call)
+{
+    if (call->route->after == NULL || check_ref(call))
+        send_command(call, call->name, NULL);
+}
+
+static void run_node_command(struct call *call)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    size_t length = strlen(call->name);
+    if (length > NODE_NAME_MAX || strspn(call->name, plain) != length)
+        reply_error(call->api, call->request, ERR_NOT_FOUND, 0, "no node has such a name");
+    else
+        send_command(call, NULL, call->name);
 }
 
 /* Dispatch. */

@@ -46,6 +46,7 @@ struct api_write_result { /* zeroed before the call */
 struct api_command {
     enum command_verb verb;
     const char *incident_ref;        /* "INC-3"; NULL for pause, resume, breaker_close */
+    const char *node;                /* fenced of one node; else NULL */
     const char *text;                /* what the person wrote; "" when nothing */
     const struct identity *identity; /* lent for the call: copy the name */
 };

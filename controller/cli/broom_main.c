@@ -28,7 +28,7 @@ static const struct command commands[] = {
     {"abort", "stop it on INC-n", cmd_abort, NULL},
     {"pause", "stop it everywhere; watching goes on", cmd_pause, NULL},
     {"resume", "let it act again", cmd_resume, NULL},
-    {"fenced", "confirm that the nodes of INC-n are powered off", cmd_fenced, NULL},
+    {"fenced", "confirm that a node, or all of INC-n, is powered off", cmd_fenced, NULL},
     {"breaker", "close the breaker, once the cause is known", cmd_breaker, NULL},
     {"wait", "wait until INC-n reaches a status or phase", cmd_wait, NULL},
     {NULL, "Afterwards", NULL, NULL},

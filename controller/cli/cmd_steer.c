@@ -5,11 +5,14 @@
 #include "controller/cli/commands.h"
 
 #include <string.h>
+#include <strings.h>
+
+enum target { ON_ALL = 0, ON_INCIDENT, ON_NODE /* or on all nodes of an incident */ };
 
 struct steering {
     const char *command; /* as typed: "incidents ack" */
     const char *verb;    /* in the path: "ack" */
-    bool on_incident;
+    enum target target;
     bool needs_text;
     const char *summary;
     const char *details;
@@ -34,6 +37,13 @@ static void join_text(const struct arguments *arguments, int first, const char *
         text_addf(out, "%s%s", out->length > 0 ? " " : "", arguments->items[i]);
 }
 
+/* `INC-3` or `3`; anything else is the name of a node. */
+static bool is_incident(const char *given)
+{
+    const char *digits = strncasecmp(given, "inc-", 4) == 0 ? given + 4 : given;
+    return digits[0] != '\0' && strspn(digits, "0123456789") == strlen(digits);
+}
+
 static void print_result(struct cli *cli, const struct cli_common *common,
                          const struct steering *steering, const char *ref, const struct json *root)
 {
@@ -52,7 +62,7 @@ static void print_result(struct cli *cli, const struct cli_common *common,
     AUTO_TEXT clean = {0};
     cli_add_clean(&clean, line.bytes);
     fprintf(cli->out, "%s\n", clean.bytes);
-    if (ref[0] != '\0')
+    if (ref[0] != '\0' && is_incident(ref))
         fprintf(cli->err, "Next: broom incidents show %s\n", ref);
 }
 
@@ -62,7 +72,11 @@ static int send_steering(struct cli *cli, const struct cli_common *common,
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
     AUTO(json_free) struct json *root = NULL;
-    if (steering->on_incident)
+    if (steering->target == ON_NODE && !is_incident(ref)) {
+        text_add(&path, "/api/v1/nodes/");
+        cli_add_encoded(&path, ref);
+        text_addf(&path, "/%s", steering->verb);
+    } else if (steering->target != ON_ALL)
         text_addf(&path, "/api/v1/incidents/%s/%s", ref, steering->verb);
     else
         text_addf(&path, "/api/v1/%s", steering->verb);
@@ -81,14 +95,17 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
     const struct option_row rows[] = {{"reason", 0, OPTION_TEXT, "TEXT",
                                        "why; stands in the timeline beside your name", &reason,
                                        NULL}};
+    static const char *const names[] = {
+        [ON_ALL] = "", [ON_INCIDENT] = " INC-3", [ON_NODE] = " gb-r17-t04"};
     AUTO_TEXT examples = {0};
     text_addf(&examples, "  broom %s%s --reason 'confirmed with the data centre'\n",
-              steering->command, steering->on_incident ? " INC-3" : "");
-    int first = steering->on_incident ? 1 : 0;
+              steering->command, names[steering->target]);
+    int first = steering->target != ON_ALL ? 1 : 0;
     const struct usage usage = {.command = steering->command,
-                                .arguments = !steering->on_incident ? "[TEXT]"
-                                             : steering->needs_text ? "INC-n TEXT"
-                                                                    : "INC-n [TEXT]",
+                                .arguments = steering->target == ON_ALL    ? "[TEXT]"
+                                             : steering->target == ON_NODE ? "NODE|INC-n TEXT"
+                                             : steering->needs_text        ? "INC-n TEXT"
+                                                                           : "INC-n [TEXT]",
                                 .summary = steering->summary,
                                 .details = steering->details,
                                 .examples = examples.bytes,
@@ -100,9 +117,12 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
     enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
     if (parsed != PARSED_RUN)
         return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    char ref[32] = "";
-    if (steering->on_incident && !cli_parse_ref(cli, steering->command, arguments.items[0], ref))
+    char number[32] = "";
+    bool on_node = steering->target == ON_NODE && !is_incident(arguments.items[0]);
+    if (!on_node && steering->target != ON_ALL &&
+        !cli_parse_ref(cli, steering->command, arguments.items[0], number))
         return EXIT_USAGE;
+    const char *ref = on_node ? arguments.items[0] : number;
     AUTO_TEXT text = {0};
     join_text(&arguments, first, reason, &text);
     if (steering->needs_text && text.length == 0) {
@@ -116,7 +136,7 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
 int cmd_note(struct cli *cli, int argc, char **argv)
 {
     return steer(cli, argc, argv,
-                 &(struct steering){"incidents note", "note", true, true,
+                 &(struct steering){"incidents note", "note", ON_INCIDENT, true,
                                     "add a line of your own to the timeline",
                                     "The line carries the time and the name that the server knows "
                                     "you by. It steers nothing.\n",
@@ -127,7 +147,7 @@ int cmd_ack(struct cli *cli, int argc, char **argv)
 {
     return steer(cli, argc, argv,
                  &(struct steering){
-                     "incidents ack", "ack", true, false, "say that you are looking at it",
+                     "incidents ack", "ack", ON_INCIDENT, false, "say that you are looking at it",
                      "Others see your name in the incident. The robot goes on with its plan.\n",
                      "acknowledged"});
 }
@@ -135,7 +155,7 @@ int cmd_ack(struct cli *cli, int argc, char **argv)
 int cmd_decline(struct cli *cli, int argc, char **argv)
 {
     return steer(cli, argc, argv,
-                 &(struct steering){"incidents decline", "decline", true, true,
+                 &(struct steering){"incidents decline", "decline", ON_INCIDENT, true,
                                     "call it a false alarm",
                                     "The robot stops, takes its own cordons off again, and the "
                                     "incident ends as declined, with your name\n"
@@ -146,7 +166,7 @@ int cmd_decline(struct cli *cli, int argc, char **argv)
 int cmd_approve(struct cli *cli, int argc, char **argv)
 {
     return steer(cli, argc, argv,
-                 &(struct steering){"approve", "approve", true, false,
+                 &(struct steering){"approve", "approve", ON_INCIDENT, false,
                                     "let the robot do what INC-n waits for",
                                     "Look first: 'broom incidents show INC-n' says what it would "
                                     "do. Budgets and guards still hold.\n",
@@ -158,7 +178,7 @@ int cmd_abort(struct cli *cli, int argc, char **argv)
     return steer(
         cli, argc, argv,
         &(struct steering){
-            "abort", "abort", true, false, "stop the robot on this incident",
+            "abort", "abort", ON_INCIDENT, false, "stop the robot on this incident",
             "Nothing more is started. What the cluster is already doing goes on there. Cordons "
             "stay as they are,\n"
             "promised spares are given back. On an escalated incident it closes the incident.\n",
@@ -167,19 +187,22 @@ int cmd_abort(struct cli *cli, int argc, char **argv)
 
 int cmd_fenced(struct cli *cli, int argc, char **argv)
 {
-    return steer(cli, argc, argv,
-                 &(struct steering){"fenced", "fenced", true, false,
-                                    "confirm that the nodes of INC-n are powered off",
-                                    "Cordoned is not fenced: a tray that only looks dead may still "
-                                    "write to a checkpoint. Say it only when\n"
-                                    "you know (BMC, PDU, or somebody at the rack).\n",
-                                    "taken as fenced"});
+    return steer(
+        cli, argc, argv,
+        &(struct steering){"fenced", "fenced", ON_NODE, true,
+                           "confirm that a node, or all of INC-n, is powered off",
+                           "Cordoned is not fenced: a tray that only looks dead may still "
+                           "write to a checkpoint. Say it only when\n"
+                           "you know (BMC, PDU, or somebody at the rack). It counts in every "
+                           "open incident that has the node,\n"
+                           "until the node is seen ready again.\n",
+                           "taken as fenced"});
 }
 
 int cmd_pause(struct cli *cli, int argc, char **argv)
 {
     return steer(cli, argc, argv,
-                 &(struct steering){"pause", "pause", false, false, "stop the robot everywhere",
+                 &(struct steering){"pause", "pause", ON_ALL, false, "stop the robot everywhere",
                                     "Detection, incidents and notes go on; no action is started "
                                     "until 'broom resume'. What the cluster is\n"
                                     "already doing goes on there.\n",
@@ -190,7 +213,7 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
 {
     return steer(
         cli, argc, argv,
-        &(struct steering){"resume", "resume", false, false, "let the robot act again",
+        &(struct steering){"resume", "resume", ON_ALL, false, "let the robot act again",
                            "Incidents that piled up meanwhile are judged as they stand now.\n",
                            "resumed"});
 }
@@ -200,7 +223,7 @@ int cmd_breaker(struct cli *cli, int argc, char **argv)
     const struct steering close = {
         "breaker close",
         "breaker/close",
-        false,
+        ON_ALL,
         true,
         "close the breaker, once you know why it opened",
         "The breaker opens when one source accuses a large part of the cluster at once: then the "

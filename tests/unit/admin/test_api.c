@@ -118,7 +118,9 @@ static void fake_command(void *self, const struct api_command *command, api_done
     world->calls++;
     world->verb = command->verb;
     text_copy(world->name, sizeof world->name,
-              command->incident_ref != NULL ? command->incident_ref : "");
+              command->incident_ref != NULL ? command->incident_ref
+              : command->node != NULL       ? command->node
+                                            : "");
     text_copy(world->text, sizeof world->text, command->text);
     text_copy(world->actor, sizeof world->actor, command->identity->name);
     answer(world, done, context);
@@ -400,6 +402,14 @@ TEST(a_command_carries_its_words_and_the_proven_name)
     CU_ASSERT_STRING_EQUAL(world.name, "INC-3");
     CU_ASSERT_STRING_EQUAL(world.text, "go now");
     CU_ASSERT_TRUE(world.actor[0] != '\0');
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/nodes/gb-r17-t04.dc1/fenced", "",
+                        "{\"text\":\"pulled the plug\"}", &text),
+                    200);
+    CU_ASSERT_EQUAL(world.verb, COMMAND_FENCED);
+    CU_ASSERT_STRING_EQUAL(world.name, "gb-r17-t04.dc1");
+    CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/nodes/gb-r17-t04/fenced", "", "{}", &text), 400);
+    CU_ASSERT_EQUAL(
+        ask(&world, "POST", "/api/v1/nodes/a%20b/fenced", "", "{\"text\":\"x\"}", &text), 404);
     CU_ASSERT_EQUAL(ask(&world, "POST", "/api/v1/pause", "", "", &text), 200);
     CU_ASSERT_EQUAL(world.verb, COMMAND_PAUSE);
     CU_ASSERT_STRING_EQUAL(world.text, "");

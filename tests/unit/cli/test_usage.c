@@ -76,6 +76,8 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
         {"/api/v1/incidents/INC-3/abort", 200, NULL,
          "{\"incident\":\"INC-3\",\"status\":\"open\",\"phase\":\"holding\",\"text\":\"a spare\"}"},
         {"/api/v1/pause", 200, NULL, "{}"},
+        {"/api/v1/incidents/INC-3/fenced", 200, NULL, "{}"},
+        {"/api/v1/nodes/gb-r17-t04/fenced", 200, NULL, "{}"},
         {"/api/v1/incidents/INC-3/note", 200, NULL, "{}"},
         {"/api/v1/breaker/close", 200, NULL, "{}"}};
     struct fake fake = {.answers = answers, .count = ARRAY_LEN(answers)};
@@ -92,6 +94,16 @@ TEST(steering_sends_what_was_said_and_reports_what_became_of_it)
     run_done(&run);
     run = fake_run(&fake, "incidents note inc-3 -- --server is no option here");
     CU_ASSERT_STRING_EQUAL(fake.last_body, "{\"text\":\"--server is no option here\"}");
+    run_done(&run);
+    run = fake_run(&fake, "fenced gb-r17-t04 --reason BMC");
+    CU_ASSERT_STRING_EQUAL(fake.last_path, "/api/v1/nodes/gb-r17-t04/fenced");
+    CU_ASSERT_STRING_EQUAL(run.out, "gb-r17-t04: taken as fenced\n");
+    run_done(&run);
+    run = fake_run(&fake, "fenced 3 --reason BMC");
+    CU_ASSERT_STRING_EQUAL(fake.last_path, "/api/v1/incidents/INC-3/fenced");
+    run_done(&run);
+    run = fake_run(&fake, "fenced gb-r17-t04");
+    CU_ASSERT_EQUAL(run.code, EXIT_USAGE);
     run_done(&run);
     run = fake_run(&fake, "breaker close --reason monitor-7-was-broken");
     CU_ASSERT_EQUAL(run.code, 0);
