@@ -1,6 +1,7 @@
 /* The port: which part does what, and the world from all of them. */
 #include "remediation/actuators/kubernetes.h"
 
+#include "controller/sys/clock.h"
 #include "controller/sys/log.h"
 #include "remediation/actuators/kubernetes_events.h"
 #include "remediation/actuators/kubernetes_nodes.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 enum { PROBE_TIMEOUT_MS = 5000 };
+static const int64_t FIRST_READ_NS = INT64_C(10000000000);
 
 struct kubernetes {
     struct actuator port;
@@ -25,8 +27,9 @@ struct kubernetes {
     struct events *events;
     struct operations starts; /* from start to its answer */
     struct description *descriptions;
-    bool was_read; /* the last description was known */
-    bool is_told;  /* was_read was logged */
+    int64_t begun_ns; /* real time */
+    bool was_read;    /* the last description was known */
+    bool is_told;     /* was_read was logged */
 };
 
 /* ---- start and poll ---- */
@@ -238,9 +241,13 @@ static bool is_whole(const struct kubernetes *kubernetes, const char **ret_reaso
            workloads_are_synced(kubernetes->workloads, ret_reason);
 }
 
-static void log_change(struct kubernetes *kubernetes, bool is_read, const char *reason)
+/* That the first lists are not whole yet is no news. */
+static void log_change(struct kubernetes *kubernetes, bool is_read, bool answers,
+                       const char *reason)
 {
-    if (kubernetes->is_told && kubernetes->was_read == is_read)
+    bool is_beginning = !kubernetes->is_told && !is_read && answers &&
+                        clock_read().monotonic_ns - kubernetes->begun_ns < FIRST_READ_NS;
+    if (is_beginning || (kubernetes->is_told && kubernetes->was_read == is_read))
         return;
     kubernetes->is_told = true;
     kubernetes->was_read = is_read;
@@ -252,12 +259,12 @@ static void log_change(struct kubernetes *kubernetes, bool is_read, const char *
                   kv_str("reason", reason), kv_str("then", "nothing is acted on until it is read"));
 }
 
-static void tell_unknown(struct description *description, const char *reason)
+static void tell_unknown(struct description *description, bool answers, const char *reason)
 {
     world_done_fn *done = description->done;
     void *context = description->context;
     struct world world = {.known = false, .reason = reason};
-    log_change(description->owner, false, reason);
+    log_change(description->owner, false, answers, reason);
     description_free(description);
     done(context, &world);
 }
@@ -279,7 +286,7 @@ static void tell_world(struct description *description)
                           .node_count = node_count,
                           .jobs = jobs,
                           .job_count = description->count};
-    log_change(kubernetes, true, NULL);
+    log_change(kubernetes, true, true, NULL);
     description->done(description->context, &world);
     description_free(description);
     node_cache_ask_uncordoned(kubernetes->nodes);
@@ -298,7 +305,7 @@ static void on_probed(void *context, const struct kube_answer *answer)
         text_addf(&sentence, "the API server does not answer as it should: %s", answer->message);
     else
         text_add(&sentence, reason != NULL ? reason : "the cluster is not read yet");
-    tell_unknown(description, sentence.bytes);
+    tell_unknown(description, answer->result == KUBE_OK, sentence.bytes);
 }
 
 /* A watch that hears nothing may be a quiet cluster or a server that stands still: one small call
@@ -343,6 +350,7 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
     TRY(kube_config_load(params->kubeconfig, params->context, &config, reterr));
     struct kubernetes *kubernetes = xcalloc(1, sizeof *kubernetes);
     kubernetes->loop = loop;
+    kubernetes->begun_ns = clock_read().monotonic_ns;
     kubernetes->starts.loop = loop;
     kubernetes->config = TAKE(config);
     kubernetes->client = kube_client_new(loop, client, kubernetes->config, &params->limits);

@@ -112,6 +112,29 @@ static void write_response(const struct nodes_operation *operation, struct text 
     json_close(&w);
 }
 
+/* "17 nodes cordoned, 1 so before" */
+static void add_done(const struct nodes_operation *operation, struct text *out)
+{
+    static const char *const words[VERB_COUNT] = {[VERB_CORDON] = "cordoned",
+                                                  [VERB_UNCORDON] = "uncordoned",
+                                                  [VERB_PROMISE_SPARE] = "promised",
+                                                  [VERB_RELEASE_SPARE] = "released"};
+    size_t changed = count_ends(operation, TASK_CHANGED);
+    size_t before = count_ends(operation, TASK_IS_SO);
+    size_t held = 0;
+    for (size_t i = 0; i < operation->count; i++)
+        held += operation->tasks[i].is_courtesy && operation->tasks[i].end == TASK_CHANGED;
+    if (changed > 0)
+        text_addf(out, "%zu node%s %s", changed, changed == 1 ? "" : "s",
+                  words[operation->base.action.verb]);
+    if (before > 0)
+        text_addf(out, "%s%zu as wished already", changed > 0 ? ", " : "", before);
+    if (held > 0)
+        text_addf(out, ", %zu more %s", held,
+                  operation->base.action.verb == VERB_PROMISE_SPARE ? "kept free meanwhile"
+                                                                    : "free again");
+}
+
 static enum outcome whole_outcome(const struct nodes_operation *operation)
 {
     if (count_ends(operation, TASK_UNKNOWN) > 0)
@@ -132,11 +155,11 @@ static void end_operation(struct nodes_operation *operation, enum outcome outcom
     enum task_end worst = outcome == OUTCOME_UNKNOWN   ? TASK_UNKNOWN
                           : outcome == OUTCOME_REFUSED ? TASK_REFUSED
                                                        : TASK_NOT_NOW;
+    if (is_done)
+        add_done(operation, reason);
     add_notes(operation, reason);
     if (!is_done && reason->length == 0)
         add_ended(operation, worst, reason);
-    if (is_done && reason->length == 0)
-        text_addf(reason, "%zu node%s", operation->count, operation->count == 1 ? "" : "s");
     write_response(operation, &operation->base.response);
     operation_end(&operation->base, outcome, POLL_DONE);
 }
