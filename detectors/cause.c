@@ -244,12 +244,40 @@ static int32_t standing_out(const struct engine *engine, const int32_t *members,
     return best;
 }
 
-bool cause_narrow(const struct engine *engine, struct domain *domain)
+/* The tray of all ranks in the lane whose data time grew by a large part of the lateness; JOB_NONE
+ * when there is none or more than one. */
+static int32_t tray_waiting_for_data(const struct engine *engine, const int32_t *members,
+                                     int32_t size, double level)
 {
-    int32_t rank;
+    int32_t tray = JOB_NONE;
+
+    for (int32_t i = 0; i < size; i++) {
+        double grown = (double)(engine->gauges.data_fast[members[i]] -
+                                engine->gauges.data_base[members[i]]);
+        int32_t of = grid_of(engine->grid, CUT_TRAY, members[i]);
+        if (!(grown > level * engine->model.busy_ms / 2))
+            continue;
+        if (of == JOB_NONE || (tray != JOB_NONE && of != tray))
+            return JOB_NONE;
+        tray = of;
+    }
+    return tray;
+}
+
+bool cause_narrow(const struct engine *engine, enum bank_kind bank, double level,
+                  struct domain *domain)
+{
+    int32_t rank, tray = JOB_NONE;
 
     if (domain->scope != SCOPE_TRAY && domain->scope != SCOPE_GROUP)
         return false;
+    if (domain->scope == SCOPE_GROUP && (bank == BANK_LANE || bank == BANK_LATE_LANE))
+        tray = tray_waiting_for_data(engine, grid_members(engine->grid, domain->cut, domain->index),
+                                     grid_size(engine->grid, domain->cut, domain->index), level);
+    if (tray != JOB_NONE) {
+        *domain = (struct domain){.scope = SCOPE_TRAY, .index = tray, .cut = CUT_TRAY};
+        return true;
+    }
     if (engine->job->compute == COMPUTE_KERNEL && engine->model.has_compute)
         return false;
     rank = standing_out(engine, grid_members(engine->grid, domain->cut, domain->index),
@@ -448,26 +476,6 @@ static int32_t lanes_in_rack(const struct engine *engine, int32_t rack)
         seen[lane] = 1;
     }
     return lanes;
-}
-
-/* The tray of all ranks in the lane whose data time grew by a large part of the lateness; JOB_NONE
- * when there is none or more than one. */
-static int32_t tray_waiting_for_data(const struct engine *engine, const int32_t *members,
-                                     int32_t size, double level)
-{
-    int32_t tray = JOB_NONE;
-
-    for (int32_t i = 0; i < size; i++) {
-        double grown = (double)(engine->gauges.data_fast[members[i]] -
-                                engine->gauges.data_base[members[i]]);
-        int32_t of = grid_of(engine->grid, CUT_TRAY, members[i]);
-        if (!(grown > level * engine->model.busy_ms / 2))
-            continue;
-        if (of == JOB_NONE || (tray != JOB_NONE && of != tray))
-            return JOB_NONE;
-        tray = of;
-    }
-    return tray;
 }
 
 /* One late lane: the rank whose SMs stand out, else the lane by its name. */

@@ -28,8 +28,11 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
 /* Part of the step that would be won without these ranks, from the last rows. */
 double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows);
 
-/* A tray or group whose members move together: narrows it to the one rank whose SMs stand out. */
-bool cause_narrow(const struct engine *engine, struct domain *domain);
+/* A tray or group whose members move together: narrows it to the one tray that waits for data,
+ * where a group is late (bank and level are the alarm's), or to the one rank whose SMs stand out.
+ */
+bool cause_narrow(const struct engine *engine, enum bank_kind bank, double level,
+                  struct domain *domain);
 
 /* Replicas that are late as a whole, with several stages: which rack or rank of them it is. Returns
  * the number of domains; 0 when more rows are needed to tell. level and rows are the alarm's. */

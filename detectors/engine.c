@@ -120,6 +120,7 @@ static void build(struct engine *engine)
     engine->grid = grid_new(engine->job);
     place_history(engine);
     model_init(&engine->model, engine->grid);
+    engine->model.inclusive = engine->job->compute == COMPUTE_INCLUSIVE;
     init_banks(engine);
 }
 

@@ -43,6 +43,7 @@ void model_init(struct model *model, const struct grid *grid)
     model->stages = grid->cut[CUT_STAGE].count;
     model->classes = grid->cut[CUT_CLASS].count;
     model->ratio = floats(model->ranks);
+    model->compute = floats(model->ranks);
     model->own = floats(model->ranks);
     model->sm = floats(model->ranks);
     model->outside = floats(model->ranks);
@@ -81,10 +82,11 @@ void model_init(struct model *model, const struct grid *grid)
 
 void model_done(struct model *model)
 {
-    float *all[] = {model->ratio,    model->own,          model->sm,          model->outside,
-                    model->scratch,  model->group,        model->late,        model->work,
-                    model->lane,     model->transfer_ms,  model->class_ms,    model->class_usual,
-                    model->class_sm, model->class_tokens, model->group_ratio, model->late_lane};
+    float *all[] = {model->compute,     model->ratio,    model->own,          model->sm,
+                    model->outside,     model->scratch,  model->group,        model->late,
+                    model->work,        model->lane,     model->transfer_ms,  model->class_ms,
+                    model->class_usual, model->class_sm, model->class_tokens, model->group_ratio,
+                    model->late_lane};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
@@ -237,11 +239,44 @@ static void explain_tokens(struct model *model, const struct grid *grid, const s
             model->ratio[r] -= (float)(slope * ((double)extra[r] - 1));
 }
 
+/* Takes a group's waits out of what its members sent as compute: what a member spends in the
+ * group's collectives beyond the member that spends the least, for which the others wait. The
+ * transfer stays, so that slow links still show. */
+static void take_out_waits(struct model *model, const struct grid *grid, enum cut cut,
+                           const float *in_group)
+{
+    for (int32_t k = 0; k < grid->cut[cut].count; k++) {
+        const int32_t *members = grid_members(grid, cut, k);
+        int32_t size = grid_size(grid, cut, k);
+        size_t n = size > 1 ? gather(model, grid, cut, k, in_group) : 0;
+
+        if (n < 2)
+            continue;
+        float least = (float)robust_select(model->scratch, n, 0);
+        for (int32_t i = 0; i < size; i++)
+            if (isfinite(in_group[members[i]]))
+                model->compute[members[i]] -= in_group[members[i]] - least;
+    }
+}
+
+static void fill_compute(struct model *model, const struct grid *grid, const struct row *row)
+{
+    memcpy(model->compute, row->values[STREAM_COMPUTE],
+           (size_t)model->ranks * sizeof *model->compute);
+    if (!model->inclusive)
+        return;
+    if ((row->streams & 1u << STREAM_TP) != 0)
+        take_out_waits(model, grid, CUT_TENSOR, row->values[STREAM_TP]);
+    if ((row->streams & 1u << STREAM_EP) != 0)
+        take_out_waits(model, grid, CUT_EXPERT, row->values[STREAM_EP]);
+}
+
 /* ratio, own and group_ratio from compute times. */
 static void own_work(struct model *model, const struct grid *grid, const struct row *row,
                      bool learn)
 {
-    const float *compute = row->values[STREAM_COMPUTE];
+    fill_compute(model, grid, row);
+    const float *compute = model->compute;
     int32_t finite = class_references(model, grid, compute, model->class_ms);
 
     if (learn && finite > 1)
@@ -344,7 +379,7 @@ static void outside_compute(struct model *model, const struct grid *grid, const 
 
     for (int32_t r = 0; r < model->ranks; r++)
         outside[r] = (row->values[STREAM_STEP_MS][r] - row->values[STREAM_ALLREDUCE][r] -
-                      row->values[STREAM_COMPUTE][r]) /
+                      model->compute[r]) /
                      (float)model->busy_ms;
     for (int32_t k = 0; k < model->groups; k++) {
         size_t n = gather(model, grid, CUT_TENSOR, k, outside);

@@ -19,10 +19,12 @@
 
 struct model {
     int32_t ranks, groups, replicas, lanes, data_groups, stages, classes, experts;
+    bool inclusive;   /* what is sent as compute holds waits in tensor and expert groups */
     bool has_compute; /* this row has enough compute times */
     bool has_allreduce;
     double step_ms;      /* median over ranks */
     double busy_ms;      /* median over ranks of step less all-reduce */
+    float *compute;      /* by rank: own work, less the waits that are known to be in it */
     float *ratio;        /* r by rank */
     float *own;          /* by rank; NAN without tensor peers */
     float *group;        /* by tensor group */

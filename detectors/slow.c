@@ -24,6 +24,9 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
 static const double GREW = 1.4;
+/* What was told as slow is told again when it has doubled, and before that once when it has grown
+ * enough for the advice to replace that it lacked. */
+static const double GREW_TO_ADVICE = 1.6, GREW_AGAIN = 2;
 enum { LASTING_ROWS = 24 };
 enum {
     SETTLE_LEAST = 3,
@@ -588,7 +591,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
             continue;
         if (domain.scope == SCOPE_REPLICA)
             count = merge_replicas(engine, domains, count, i, ranks);
-        if (alarm->bank != BANK_OWN && cause_narrow(engine, &domain))
+        if (alarm->bank != BANK_OWN && cause_narrow(engine, alarm->bank, alarm->level, &domain))
             domain_ranks(engine, &domain, ranks);
         if (!absorb_replica(engine, alarm, &domain, ranks))
             raise_slow(engine, alarm, &domain, ranks);
@@ -677,10 +680,10 @@ static bool has_grown(const struct engine *engine, const struct open_verdict *op
         return false;
     if (open->verdict.evict)
         return !open->by_rate && age >= LASTING_ROWS &&
-               level_now(engine, open, LASTING_ROWS) > GREW * open->level;
-    if (open->verdict.kind == VERDICT_SLOW &&
-        !is_replaceable(open->verdict.scope, open->verdict.cause))
-        return false;
+               level_now(engine, open, LASTING_ROWS) > GREW_AGAIN * open->level;
+    if (open->verdict.kind == VERDICT_SLOW)
+        return is_replaceable(open->verdict.scope, open->verdict.cause) &&
+               level_now(engine, open, 8) > GREW_TO_ADVICE * open->level;
     if (level_now(engine, open, 8) > GREW * open->level)
         return true;
     return open->verdict.kind == VERDICT_INFO && age % 16 == 0 &&

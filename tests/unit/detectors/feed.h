@@ -22,12 +22,14 @@ struct feed {
     double noise;                    /* deviation of a rank's own work */
     double slow[FEED_RANKS_MAX];     /* own work times this */
     double stall_ms[FEED_RANKS_MAX]; /* host time on top, SMs starving */
+    double data_ms[FEED_RANKS_MAX];  /* waiting for data, before the work; 0 for all: not sent */
     double mem[FEED_RANKS_MAX];
     double transfer_ms;
     double pause_ms; /* of the whole job, in the next step only */
     double loss;
     bool nan_grad;
     bool send_compute, send_beats;
+    bool inclusive; /* compute holds the waits in the tensor group, and tp_ms tells them */
     struct verdict verdicts[FEED_VERDICTS_MAX];
     int count;
 };
@@ -108,12 +110,13 @@ static inline void feed_send(struct feed *feed, struct sample *sample)
 static inline void feed_step(struct feed *feed)
 {
     int32_t ranks = feed->job->world_size, tp = feed->job->size[DIMENSION_TP];
-    double own[FEED_RANKS_MAX], group[FEED_RANKS_MAX] = {0}, last = 0;
+    double own[FEED_RANKS_MAX], group[FEED_RANKS_MAX] = {0}, last = 0, data = 0;
 
     for (int32_t r = 0; r < ranks; r++) {
         own[r] = 500 * feed->slow[r] * (1 + feed->noise * test_random_normal(&feed->random)) +
                  feed->stall_ms[r];
-        group[r / tp] = fmax(group[r / tp], own[r]);
+        group[r / tp] = fmax(group[r / tp], own[r] + feed->data_ms[r]);
+        data += feed->data_ms[r];
         last = fmax(last, group[r / tp]);
     }
     double step_ms = last + feed->transfer_ms + 10 + feed->pause_ms;
@@ -121,6 +124,7 @@ static inline void feed_step(struct feed *feed)
     for (int32_t r = 0; r < ranks; r++) {
         struct sample sample = {.measurement = MEASUREMENT_STEP, .rank = r};
         double busy = own[r] - feed->stall_ms[r];
+        double waits = group[r / tp] - own[r] - feed->data_ms[r];
 
         feed_set(&sample, FIELD_STEP, (double)feed->step);
         feed_set(&sample, FIELD_STEP_MS, step_ms);
@@ -128,7 +132,11 @@ static inline void feed_step(struct feed *feed)
                  last - group[r / tp] +
                      feed->transfer_ms * (1 + 0.02 * test_random_unit(&feed->random)));
         if (feed->send_compute)
-            feed_set(&sample, FIELD_COMPUTE_MS, own[r]);
+            feed_set(&sample, FIELD_COMPUTE_MS, own[r] + (feed->inclusive ? waits + 2 : 0));
+        if (feed->inclusive)
+            feed_set(&sample, FIELD_TP_MS, waits + 2);
+        if (data > 0)
+            feed_set(&sample, FIELD_DATA_MS, feed->data_ms[r]);
         feed_set(&sample, FIELD_SM,
                  (0.9 * busy + 0.2 * (step_ms - own[r])) / step_ms *
                      (1 + 0.01 * test_random_normal(&feed->random)));

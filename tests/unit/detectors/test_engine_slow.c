@@ -359,7 +359,51 @@ TEST(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much)
     feed_close(&feed);
 }
 
-TESTS(T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
+TEST(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 8);
+    feed.job->compute = COMPUTE_INCLUSIVE;
+    engine_free(feed.engine);
+    struct engine_params params = engine_params_default();
+    feed.engine = engine_new(feed.job, &params);
+    feed.inclusive = true;
+    feed_steps(&feed, 80);
+    feed.slow[21] = 1.1;
+    feed_steps(&feed, 40);
+    const struct verdict *verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(verdict);
+    CU_ASSERT_EQUAL(verdict->scope, SCOPE_RANK);
+    CU_ASSERT_STRING_EQUAL(verdict->id, "21");
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 8);
+    for (int r = 0; r < 128; r++)
+        feed.data_ms[r] = 5;
+    feed_steps(&feed, 80);
+    for (int r = 20; r < 24; r++)
+        feed.data_ms[r] = 60;
+    feed_steps(&feed, 60);
+    const struct verdict *verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(verdict);
+    CU_ASSERT_EQUAL(verdict->scope, SCOPE_TRAY);
+    CU_ASSERT_STRING_EQUAL(verdict->id, "node5");
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_DATA);
+    CU_ASSERT_FALSE(verdict->evict);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TESTS(T(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known),
+      T(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays),
+      T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset),
       T(a_rank_that_was_slow_from_the_first_step_is_found),
       T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host),
