@@ -49,9 +49,10 @@ struct http_transfer *http_client_start(struct http_client *client, const struct
 void http_transfer_drop(struct http_transfer *transfer);
 
 /* An answer that is taken as it comes and may last for hours. on_bytes gets the bytes of a 2xx
- * answer, first none of them when its headers are in; any other answer is collected and comes with
- * on_end, which ends the stream. There is no limit on the whole: idle_ms without a byte is
- * ERR_TIMEOUT. The call's timeout_ms is not used. on_bytes may drop the stream. */
+ * answer, and is called once its headers are in, with none when none came yet; any other answer is
+ * collected and comes with on_end, which ends the stream. There is no limit on the whole: idle_ms
+ * without a byte is ERR_TIMEOUT. The call's timeout_ms is not used. on_bytes may drop the stream.
+ */
 typedef void http_bytes_fn(void *context, struct view bytes);
 struct http_transfer *http_stream_start(struct http_client *client, const struct http_call *call,
                                         int idle_ms, http_bytes_fn *on_bytes,

@@ -13,7 +13,6 @@
 #include <sys/queue.h>
 
 enum { TIMEOUT_MS_DEFAULT = 10000, PLACES_FOR_ACTS = 4 };
-static const int64_t WAIT_NS_MAX = 30000000000;
 static const int64_t RETRY_NS_FIRST = 250000000, RETRY_NS_MAX = 4000000000;
 static const size_t TOKEN_BYTES_MAX = 1u << 20, LINE_BYTES_MAX = 8u << 20;
 
@@ -53,6 +52,7 @@ struct kube_client {
     struct http_client *http;
     const struct kube_config *config;
     struct kube_limits limits;
+    int64_t wait_ns_max;
     struct bucket buckets[BUCKET_COUNT];
     struct request_list waiting[KUBE_PRIORITY_COUNT], sent;
     struct loop_timer *timer;
@@ -72,7 +72,13 @@ static const char *const PATCH_TYPES[] = {
 struct kube_limits kube_limits_default(void)
 {
     return (struct kube_limits){
-        .calls_per_s = 20, .burst = 40, .acts_per_s = 100, .act_burst = 200, .under_way = 16};
+        .calls_per_s = 20,
+        .burst = 40,
+        .acts_per_s = 100,
+        .act_burst = 200,
+        .under_way = 16,
+        .wait_ms = 30000,
+    };
 }
 
 static int64_t now_ns(void)
@@ -346,7 +352,7 @@ static void sooner(int64_t *wait_ns, int64_t other_ns)
 
 static bool is_expired(const struct kube_request *request, int64_t at_ns)
 {
-    return at_ns - request->queued_ns >= WAIT_NS_MAX;
+    return at_ns - request->queued_ns >= request->client->wait_ns_max;
 }
 
 /* The first request of this priority that something is to be done with, or NULL; *wait_ns becomes
@@ -365,7 +371,7 @@ static struct kube_request *next_of(struct kube_client *client, enum kube_priori
         bool has_token = bucket->tokens >= 1;
         if (is_expired(request, at_ns) || (has_token && has_place(client, priority)))
             return request;
-        sooner(wait_ns, request->queued_ns + WAIT_NS_MAX - at_ns);
+        sooner(wait_ns, request->queued_ns + client->wait_ns_max - at_ns);
         if (!has_token)
             sooner(wait_ns, (int64_t)((1 - bucket->tokens) / bucket->per_s * 1e9) + 1);
         return NULL;
@@ -391,8 +397,8 @@ static bool advance(struct kube_request *request, int64_t at_ns)
 {
     struct kube_client *client = request->client;
     if (is_expired(request, at_ns))
-        return fail_unsent(request, "not sent: the API server or the rate limit held it up for 30 "
-                                    "s");
+        return fail_unsent(request, "not sent: the API server or the rate limit held it up too "
+                                    "long");
     bucket_of(client, request->priority)->tokens -= 1;
     int64_t *longest = &client->counts.waited_ns_max[request->priority];
     if (at_ns - request->queued_ns > *longest)
@@ -422,6 +428,7 @@ struct kube_client *kube_client_new(struct loop *loop, struct http_client *http,
     client->http = http;
     client->config = config;
     client->limits = *limits;
+    client->wait_ns_max = (int64_t)limits->wait_ms * 1000000;
     client->buckets[BUCKET_ACT] = bucket_full(limits->acts_per_s, limits->act_burst);
     client->buckets[BUCKET_REST] = bucket_full(limits->calls_per_s, limits->burst);
     for (size_t i = 0; i < KUBE_PRIORITY_COUNT; i++)

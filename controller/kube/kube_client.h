@@ -22,6 +22,7 @@ struct kube_limits {
     double act_burst;   /* default 200: eleven racks at once */
     int under_way; /* calls at the server at a time; default 16, of which KUBE_ACT may use all and
                       the others all but 4 */
+    int wait_ms;   /* longest wait for both; default 30 s */
 };
 struct kube_limits kube_limits_default(void);
 
@@ -42,8 +43,8 @@ struct kube_call {
     struct view body;   /* JSON, copied */
     enum kube_patch patch;
     enum kube_priority priority;
-    int timeout_ms; /* 0: 10 s, from when it is first sent; a call that is not sent within 30 s
-                       ends KUBE_UNREACHABLE */
+    int timeout_ms; /* 0: 10 s, from when it is first sent; a call that is not sent within
+                       kube_limits.wait_ms ends KUBE_UNREACHABLE */
 };
 
 /* What an answer means. */

@@ -1,6 +1,6 @@
 /* List and watch. A watch is asked to end after half a minute, just before which the server tells
  * how far it is: so a live server is heard that often however quiet the kind is, and the version to
- * go on from is never old. Back-off is 0.5 s doubling to 15 s.
+ * go on from is never old.
  */
 #include "controller/kube/kube_watch.h"
 
@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STREAM_SECONDS = 30, IDLE_MS = 45000, EMPTY_MAX = 3, REASON_BYTES = 320 };
+enum { STREAM_SECONDS = 30, EMPTY_MAX = 3, REASON_BYTES = 320 };
+enum { IDLE_MS_DEFAULT = 45000, BACKOFF_MS_DEFAULT = 500, BACKOFF_GROWTH_MAX = 30 };
 static const int64_t SECOND_NS = 1000000000;
-static const int64_t BACKOFF_NS_FIRST = 500000000, BACKOFF_NS_MAX = 15000000000;
 static const int64_t ABSENT_NS = 300000000000;
 /* A stream that lived this long without an error was no failure. */
 static const int64_t LIVED_NS = 5000000000;
@@ -83,10 +83,10 @@ static void tell_trouble(struct kube_watch *watch, const char *what, const char 
         tell_state(watch, false);
 }
 
-static int64_t backoff_ns(int failures)
+static int64_t backoff_ns(const struct kube_watch *watch)
 {
-    int64_t wait_ns = failures < 6 ? BACKOFF_NS_FIRST << failures : BACKOFF_NS_MAX;
-    return wait_ns < BACKOFF_NS_MAX ? wait_ns : BACKOFF_NS_MAX;
+    int64_t growth = watch->failures < 5 ? 1 << watch->failures : BACKOFF_GROWTH_MAX;
+    return (int64_t)watch->params.backoff_ms * 1000000 * growth;
 }
 
 static void pause_for(struct kube_watch *watch, int64_t wait_ns)
@@ -97,7 +97,8 @@ static void pause_for(struct kube_watch *watch, int64_t wait_ns)
 
 static void pause_failed(struct kube_watch *watch, int64_t at_least_ns)
 {
-    int64_t wait_ns = backoff_ns(watch->failures++);
+    int64_t wait_ns = backoff_ns(watch);
+    watch->failures++;
     pause_for(watch, wait_ns > at_least_ns ? wait_ns : at_least_ns);
 }
 
@@ -323,7 +324,7 @@ static void stream_ended(struct kube_watch *watch)
     int64_t lived_ns = now_ns() - watch->stream_started_ns;
     if (watch->has_line || lived_ns >= STREAM_SECONDS * SECOND_NS / 2) {
         watch->failures = watch->empties = 0;
-        pause_for(watch, lived_ns >= SECOND_NS ? 0 : BACKOFF_NS_FIRST);
+        pause_for(watch, lived_ns >= SECOND_NS ? 0 : backoff_ns(watch));
         return;
     }
     watch->counts.empty_watches++;
@@ -380,7 +381,7 @@ static void start_stream(struct kube_watch *watch)
     watch->stream_started_ns = now_ns();
     watch->stream = kube_stream_start(watch->client,
                                       &(struct kube_stream){.path = path.bytes,
-                                                            .idle_ms = IDLE_MS,
+                                                            .idle_ms = watch->params.idle_ms,
                                                             .on_open = on_stream_open,
                                                             .on_line = on_stream_line,
                                                             .on_end = on_stream_end,
@@ -403,6 +404,10 @@ struct kube_watch *kube_watch_new(struct kube_client *client,
     watch->client = client;
     watch->params = *params;
     watch->params.path = watch->path = xstrdup(params->path);
+    if (watch->params.backoff_ms <= 0)
+        watch->params.backoff_ms = BACKOFF_MS_DEFAULT;
+    if (watch->params.idle_ms <= 0)
+        watch->params.idle_ms = IDLE_MS_DEFAULT;
     watch->version = xstrdup("");
     watch->reason = xcalloc(1, REASON_BYTES);
     watch->answer = xcalloc(1, REASON_BYTES);
