@@ -220,6 +220,24 @@ static void hand_over(struct cluster *cluster, const struct order *order,
     answer(operation, OUTCOME_SUCCEEDED, "%zu nodes are handed over", json_size(order->nodes));
 }
 
+static void fence(struct cluster *cluster, const struct order *order,
+                  struct cluster_operation *operation)
+{
+    if (!are_nodes(cluster, order->nodes, operation))
+        return;
+    for (const struct json *name = json_first(order->nodes); name != NULL; name = json_next(name))
+        node_of(cluster, name)->ready = false;
+    answer(operation, OUTCOME_SUCCEEDED, "%zu nodes are powered off", json_size(order->nodes));
+}
+
+/* Nothing but the one job runs here, and a dead tray keeps no pod. */
+static void drain(struct cluster *cluster, const struct order *order,
+                  struct cluster_operation *operation)
+{
+    if (are_nodes(cluster, order->nodes, operation))
+        answer(operation, OUTCOME_SUCCEEDED, "nothing is left to move");
+}
+
 static void refuse(struct cluster *cluster, const struct order *order,
                    struct cluster_operation *operation)
 {
@@ -238,6 +256,9 @@ static carry_out_fn *const VERBS[VERB_COUNT] = {
     [VERB_RELEASE_SPARE] = release,
     [VERB_RESTART_JOB] = restart_job,
     [VERB_HAND_OVER] = hand_over,
+    [VERB_FENCE] = fence,
+    [VERB_DRAIN] = drain,
+    [VERB_FORCE_DELETE] = drain,
 };
 
 static struct cluster_operation *find(struct cluster *cluster, const char *id)

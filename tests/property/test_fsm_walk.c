@@ -124,7 +124,8 @@ static void store(struct walk *walk, const char *record)
 static bool touches(enum verb verb)
 {
     return verb == VERB_CORDON || verb == VERB_REQUEST_CHECKPOINT || verb == VERB_PROMISE_SPARE ||
-           verb == VERB_RESTART_JOB || verb == VERB_HAND_OVER;
+           verb == VERB_RESTART_JOB || verb == VERB_HAND_OVER || verb == VERB_FENCE ||
+           verb == VERB_DRAIN || verb == VERB_FORCE_DELETE;
 }
 
 static int recent_trays(const struct walk *walk, const char *rack)
@@ -181,6 +182,17 @@ static void check_restart(struct walk *walk)
     must(walk, recent <= 3, "more than three restarts of a job in 6 h");
 }
 
+static bool somebody_vouches(struct walk *walk, const char *node)
+{
+    for (size_t i = 0; i < remediation_incident_count(walk->sim.core); i++) {
+        const struct incident_node *known = incident_find_node(
+            remediation_incident_at(walk->sim.core, i), node);
+        if (known != NULL && known->fenced_by != NULL)
+            return true;
+    }
+    return sim_node(&walk->sim, node)->fenced_by != NULL;
+}
+
 static void check_action(struct walk *walk, const struct action *action)
 {
     const struct incident *incident = remediation_find(walk->sim.core, action->incident_ref);
@@ -204,6 +216,9 @@ static void check_action(struct walk *walk, const struct action *action)
              strncmp(sim_node(&walk->sim, action->nodes[i])->cordoned_by, "bob", 3) != 0 ||
                  !sim_node(&walk->sim, action->nodes[i])->cordoned,
              "somebody else's cordon was to be taken off");
+    for (size_t i = 0; i < action->node_count && action->verb == VERB_FORCE_DELETE; i++)
+        must(walk, somebody_vouches(walk, action->nodes[i]),
+             "pods were deleted by force on a node that nobody says is off");
     if (action->verb == VERB_CORDON)
         check_cordon(walk, action);
     if (action->verb == VERB_RESTART_JOB)
@@ -262,6 +277,10 @@ static void start(struct walk *walk, const struct action *action)
         op->started++;
         check_action(walk, action);
         sim_execute(&walk->sim, action);
+        for (size_t i = 0; i < action->node_count && action->verb == VERB_RESTART_JOB; i++) {
+            struct sim_node *left = sim_node(&walk->sim, action->nodes[i]);
+            left->stuck = !left->ready && chance(walk, 0.5);
+        }
     }
     op->outcome = outcome;
     if (chance(walk, 0.2) && walk->late_count < LATE_MAX) {
@@ -377,6 +396,10 @@ static void speak(struct walk *walk)
                                           .incident_ref = ref,
                                           .actor = "alice",
                                           .text = "walk"};
+    if (command.verb == COMMAND_FENCED && chance(walk, 0.7)) {
+        command.incident_ref = NULL;
+        command.node = sim->nodes[pick(walk, (uint64_t)sim->node_count)].name;
+    }
     if (chance(walk, sim->paused ? 0.5 : 0.1)) {
         command.verb = sim->paused ? COMMAND_RESUME : COMMAND_PAUSE;
         sim->paused = !sim->paused;
@@ -390,7 +413,7 @@ static void disturb(struct walk *walk)
 {
     struct sim *sim = &walk->sim;
     struct sim_node *node = &sim->nodes[pick(walk, (uint64_t)sim->node_count)];
-    switch (pick(walk, 6)) {
+    switch (pick(walk, 9)) {
     case 0:
         sim->guards.lease_held = chance(walk, 0.9);
         sim->guards.store_up = chance(walk, 0.9);
@@ -417,6 +440,16 @@ static void disturb(struct walk *walk)
     case 5:
         sim->restarts_max = sim->restarts + (int64_t)pick(walk, 8);
         break;
+    case 6:
+        node->stuck = !node->stuck && !node->ready;
+        break;
+    case 7:
+        sim->waiting_for = chance(walk, 0.3) ? "a tray to join its domain" : NULL;
+        sim->elsewhere = chance(walk, 0.3) ? node->name : NULL;
+        break;
+    case 8:
+        node->fenced_by = chance(walk, 0.3) ? "taint out-of-service" : NULL;
+        break;
     }
     drain(walk);
 }
@@ -442,6 +475,17 @@ static struct policy_set *any_policies(void)
     return set;
 }
 
+/* Every step that there is. */
+static struct policy_set *long_policies(void)
+{
+    struct policy_set *set = sim_enforce();
+    sim_insert_step(set, STEP_DRAIN, STEP_REQUEST_CHECKPOINT);
+    sim_insert_step(set, STEP_FENCE, STEP_CHOOSE_SPARE)->on_timeout = ON_TIMEOUT_CONTINUE;
+    struct plan_step *restart = sim_plan_step(set, STEP_RESTART_JOB);
+    restart->force_fenced = restart->named_only = true;
+    return set;
+}
+
 /* Returns how often the job was restarted. */
 static int walk_once(uint64_t seed)
 {
@@ -449,7 +493,10 @@ static int walk_once(uint64_t seed)
     walk->random = seed;
     walk->seed = seed;
     walk->keys = xcalloc(KEYS_MAX, sizeof *walk->keys);
-    sim_init(&walk->sim, 4, 2, 16, seed % 3 == 0 ? any_policies : sim_enforce);
+    sim_init(&walk->sim, 4, 2, 16,
+             seed % 3 == 0   ? any_policies
+             : seed % 3 == 1 ? long_policies
+                             : sim_enforce);
     walk->sim.restarts_max = 100;
     for (int second = 0; second < WALK_SECONDS; second++) {
         walk->sim.now_ns += (chance(walk, 0.002) ? HOUR : SECOND);
