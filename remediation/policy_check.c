@@ -54,6 +54,11 @@ void policy_check_plan(struct findings *findings, const struct tree_node *node,
             findings, false, "no-spare-step", node->key_line, node->key_column,
             "plan '%s' cordons and restarts without choose_spare: the job may find no place",
             plan->name);
+    for (int i = 0; i < plan->count; i++)
+        if (plan->steps[i].named_only && !plan_has(plan, STEP_CHOOSE_SPARE))
+            findings_add(findings, true, "nothing-named", node->key_line, node->key_column,
+                         "plan '%s' has placement 'named' and no choose_spare that names a place",
+                         plan->name);
     static const enum step_kind on_cordoned[] = {STEP_DRAIN, STEP_FENCE};
     for (size_t i = 0; i < ARRAY_LEN(on_cordoned); i++)
         if (plan_has(plan, on_cordoned[i]) && !plan_has(plan, STEP_CORDON))

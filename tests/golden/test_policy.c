@@ -138,6 +138,39 @@ TEST(a_missing_catch_all_is_a_warning_and_the_policy_is_usable)
     linted_done(&linted);
 }
 
+TEST(fencing_draining_and_placement_are_read_and_have_careful_defaults)
+{
+    struct linted said = lint_text(
+        HEAD "rules:\n  - {name: all, match: {}, plan: p}\nplans:\n  p:\n    - cordon\n"
+             "    - request_checkpoint\n    - drain: {timeout: 7m, on_timeout: continue}\n"
+             "    - choose_spare\n    - fence: {timeout: 90s, on_timeout: continue}\n"
+             "    - restart_job: {force_delete: fenced, placement: named}\n    - verify\n"
+             "    - hand_over: {to: dc, uncordon: broom}\n");
+    struct linted silent = lint_text(
+        HEAD "rules:\n  - {name: all, match: {}, plan: p}\nplans:\n  p:\n    - cordon\n"
+             "    - drain\n    - request_checkpoint\n    - fence\n    - choose_spare\n"
+             "    - restart_job\n    - verify\n    - hand_over\n");
+    CU_ASSERT_EQUAL(said.findings.count, 0);
+    CU_ASSERT_EQUAL(silent.findings.count, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(said.policy);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(silent.policy);
+    const struct plan_step *steps = said.policy->plans[0].steps;
+    CU_ASSERT_EQUAL(steps[2].kind, STEP_DRAIN);
+    CU_ASSERT_EQUAL(steps[2].timeout_ns, INT64_C(420000000000));
+    CU_ASSERT_EQUAL(steps[2].on_timeout, ON_TIMEOUT_CONTINUE);
+    CU_ASSERT_EQUAL(steps[4].kind, STEP_FENCE);
+    CU_ASSERT_EQUAL(steps[4].timeout_ns, INT64_C(90000000000));
+    CU_ASSERT_TRUE(steps[5].force_fenced && steps[5].named_only && steps[7].gives_back);
+    steps = silent.policy->plans[0].steps;
+    CU_ASSERT_EQUAL(steps[1].timeout_ns, INT64_C(600000000000));
+    CU_ASSERT_EQUAL(steps[1].on_timeout, ON_TIMEOUT_ESCALATE);
+    CU_ASSERT_EQUAL(steps[3].timeout_ns, INT64_C(300000000000));
+    CU_ASSERT_EQUAL(steps[3].on_timeout, ON_TIMEOUT_ESCALATE);
+    CU_ASSERT_FALSE(steps[5].force_fenced || steps[5].named_only || steps[7].gives_back);
+    linted_done(&said);
+    linted_done(&silent);
+}
+
 TEST(wrong_shapes_are_named_and_never_crash)
 {
     static const char *const texts[] = {
@@ -185,5 +218,6 @@ TESTS(T(the_shipped_policies_have_no_findings),
       T(an_enforced_rack_plan_without_a_racks_budget_is_an_error),
       T(steps_out_of_order_and_names_used_twice_are_errors),
       T(a_missing_catch_all_is_a_warning_and_the_policy_is_usable),
+      T(fencing_draining_and_placement_are_read_and_have_careful_defaults),
       T(wrong_shapes_are_named_and_never_crash),
       T(what_an_earlier_file_takes_all_of_is_named_in_the_later_one))
