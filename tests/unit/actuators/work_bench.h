@@ -5,9 +5,14 @@
 #include "remediation/actuators/kubernetes_workload.h"
 #include "tests/unit/actuators/fake_kube.h"
 
-#define VOLCANO_LIST "/apis/batch.volcano.sh/v1alpha1/jobs"
-#define JOBSET_LIST  "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
-#define PODS_LIST    "/api/v1/pods"
+#define VOLCANO_LIST    "/apis/batch.volcano.sh/v1alpha1/jobs"
+#define JOBSET_LIST     "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+#define JOB_LIST        "/apis/batch/v1/jobs"
+#define PYTORCHJOB_LIST "/apis/kubeflow.org/v1/pytorchjobs"
+#define TRAINJOB_LIST   "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"
+#define WORKFLOW_LIST   "/apis/argoproj.io/v1alpha1/workflows"
+#define DOMAIN_LIST     "/apis/resource.nvidia.com/v1beta1/computedomains"
+#define PODS_LIST       "/api/v1/pods"
 
 struct bench {
     struct loop *loop;
@@ -100,6 +105,67 @@ static inline const char *body_of(const struct bench *bench, const char *method,
             return call->body;
     }
     return "";
+}
+
+/* What is said of a pod; members that are NULL or 0 are left out. */
+struct pod_words {
+    const char *name, *uid, *owner, *owner_uid;
+    const char *labels; /* members of the object of labels */
+    const char *node, *phase, *deleted;
+    const char *template; /* of its claim */
+    const char *message;  /* why it cannot be placed */
+    int gpus;
+};
+
+static inline void tell_pod(struct bench *bench, const struct pod_words *pod)
+{
+    AUTO_TEXT json = {0};
+    text_addf(&json,
+              "{\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\",\"uid\":\"%s\","
+              "\"labels\":{%s},\"ownerReferences\":[{\"kind\":\"%s\",\"uid\":\"%s\","
+              "\"controller\":true}]",
+              pod->name, pod->uid != NULL ? pod->uid : pod->name,
+              pod->labels != NULL ? pod->labels : "", pod->owner, pod->owner_uid);
+    if (pod->deleted != NULL)
+        text_addf(&json, ",\"deletionTimestamp\":\"%s\"", pod->deleted);
+    text_add(&json, "},\"spec\":{");
+    if (pod->node != NULL)
+        text_addf(&json, "\"nodeName\":\"%s\",", pod->node);
+    if (pod->template != NULL)
+        text_addf(&json,
+                  "\"resourceClaims\":[{\"name\":\"x\",\"resourceClaimTemplateName\":\"other\"},"
+                  "{\"name\":\"c\",\"resourceClaimTemplateName\":\"%s\"}],",
+                  pod->template);
+    text_addf(&json,
+              "\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"%d\"}}}]},"
+              "\"status\":{\"phase\":\"%s\",\"conditions\":[",
+              pod->gpus, pod->phase != NULL ? pod->phase : "Running");
+    if (pod->message != NULL)
+        text_addf(&json,
+                  "{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\","
+                  "\"message\":\"%s\"}",
+                  pod->message);
+    text_add(&json, "]}}");
+    fake_tell(&bench->client, PODS_LIST, json.bytes);
+}
+
+/* A recorded answer with one member replaced: what stands at `from`, if it is there. The caller
+ * frees. */
+static inline char *recorded(const char *file, const char *from, const char *to)
+{
+    AUTO_TEXT path = {0};
+    AUTO_TEXT out = {0};
+    text_addf(&path, BROOM_SOURCE_DIR "/tests/unit/actuators/data/%s", file);
+    AUTO_FREE char *whole = test_read_file(path.bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(whole);
+    const char *place = from != NULL ? strstr(whole, from) : NULL;
+    CU_ASSERT_FATAL(from == NULL || place != NULL);
+    if (place == NULL)
+        return xstrdup(whole);
+    text_add_bytes(&out, whole, (size_t)(place - whole));
+    text_add(&out, to);
+    text_add(&out, place + strlen(from));
+    return text_take(&out);
 }
 
 /* A pod of a Volcano job. deleted: deletionTimestamp, or NULL. node "": not placed. */
