@@ -306,7 +306,8 @@ void pod_actions_start(struct pod_actions *actions, const struct action *action,
                        action_done_fn *done, void *context)
 {
     struct pod_operation *operation = operation_new(actions, action, done, context);
-    if (action->verb == VERB_FORCE_DELETE && operation->job_uid[0] == '\0') {
+    /* Which pods are the job's own has to be known, for either. */
+    if (operation->job_uid[0] == '\0' && (action->job != NULL || action->verb != VERB_DRAIN)) {
         text_add(&operation->base.reason, "the job's workload is not known to the cluster");
         operation_end(&operation->base, OUTCOME_TRANSIENT, POLL_DONE);
         return;
