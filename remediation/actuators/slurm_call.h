@@ -1,0 +1,170 @@
+/* What the parts of the Slurm actuator share: a call of the port under way, the programs that it
+ * runs, the reads that most verbs begin with. Private to slurm*.c.
+ */
+#ifndef BROOM_ACTUATORS_SLURM_CALL_H
+#define BROOM_ACTUATORS_SLURM_CALL_H
+
+#include "controller/io/process.h"
+#include "remediation/actuators/slurm.h"
+#include "remediation/actuators/slurm_drains.h"
+#include "remediation/actuators/slurm_state.h"
+
+struct slurm_call;
+
+struct slurm {
+    struct actuator port;
+    struct loop *loop;
+    struct http_client *client;
+    struct process_runner *runner;
+    char *scontrol, *scancel, *conf, *cluster, *user, *token_file, *rest_url;
+    char *spare_feature, *spare_reservation;
+    bool requeue_always;
+    bool (*may_act)(void *context);
+    void *may_act_context;
+    struct slurm_drains drains; /* those that we made and want to stand */
+    struct slurm_call *first;
+};
+
+/* --- the call --- */
+
+enum slurm_call_kind { SLURM_START = 0, SLURM_POLL, SLURM_DESCRIBE };
+
+/* What a call can read before it decides. */
+enum slurm_read {
+    SLURM_READ_CONFIG = 0,
+    SLURM_READ_NODES,
+    SLURM_READ_TOPOLOGY,
+    SLURM_READ_RESERVATIONS,
+    SLURM_READ_JOB, /* the action's own */
+    SLURM_READ_COUNT
+};
+
+/* One program's answer. */
+struct slurm_answer {
+    /* OK: exit 0. ERR_UNREACHABLE: nothing was done. ERR_TIMEOUT, ERR_IO, ERR_LIMIT: it may have
+     * been done. ERR_NOT_FOUND: Slurm knows no such job, node, reservation. ERR_REFUSED: it said
+     * no.
+     */
+    enum status status;
+    struct view output;
+    const char *message; /* one line when status is not OK; lent for the call */
+};
+typedef void slurm_answer_fn(struct slurm_call *call, const struct slurm_answer *answer);
+typedef void slurm_step_fn(struct slurm_call *call);
+
+struct slurm_reading {
+    enum status status;
+    struct text text;
+    char message[256];
+};
+
+struct slurm_nodes {
+    struct slurm_node *items; /* by name */
+    size_t count;
+};
+
+struct slurm_asked_job {
+    char *name, *id; /* id "" when the workload names none of ours */
+    char *why_not;   /* then: why */
+    char *distribution;
+    int32_t world_size;
+    struct slurm_reading reading;
+};
+
+struct slurm_call {
+    struct slurm *owner;
+    struct slurm_call *next, *previous;
+    enum slurm_call_kind kind;
+    action_done_fn *done;
+    world_done_fn *described;
+    void *context;
+    /* the action, owned */
+    char operation_id[OPERATION_ID_BYTES];
+    enum verb verb;
+    char *incident_ref, *reason, *job_id;
+    char *workload_problem; /* why job_id is "" */
+    struct json *workload, *params;
+    struct names nodes_wanted, spares;
+    /* what was read */
+    struct slurm_reading readings[SLURM_READ_COUNT];
+    size_t reads_left;
+    slurm_step_fn *after_reads;
+    struct slurm_nodes nodes;
+    struct slurm_job job;
+    bool has_job;
+    struct slurm_asked_job *asked;
+    size_t asked_count;
+    /* a verb's own progress */
+    struct names todo;   /* nodes still to be written */
+    struct text kept;    /* sentence about what was left alone */
+    bool any_ours;       /* some of the nodes were drained by this incident already */
+    int64_t deadline_ns; /* real monotonic time; of what waits */
+    int64_t signalled_s; /* wall time of a checkpoint's signal, seconds */
+    struct loop_timer *timer;
+    slurm_step_fn *on_timer;
+    struct slurm_run *runs; /* programs under way */
+    struct text said;       /* commands that change and their answers, for the record */
+};
+
+struct slurm_call *slurm_call_new(struct slurm *owner, enum slurm_call_kind kind, void *context);
+void slurm_call_take_action(struct slurm_call *call, const struct action *action);
+void slurm_call_free(struct slurm_call *call);
+
+/* The id of the Slurm job that a workload names, "" when it names none; then why. cluster: our own,
+ * or NULL. The caller frees both. */
+char *slurm_workload_job(const struct json *workload, const char *cluster, char **ret_why_not);
+
+/* Ends the call with its one answer; frees it. */
+void slurm_finish(struct slurm_call *call, enum outcome outcome, enum poll_state poll,
+                  const char *format, ...) PRINTF_LIKE(4, 5);
+/* Ends a start or poll whose read failed: nothing was changed by it. */
+void slurm_finish_unread(struct slurm_call *call, enum status status, const char *message);
+/* Ends a start whose change failed, by what the answer means. */
+void slurm_finish_failed(struct slurm_call *call, const struct slurm_answer *answer);
+
+/* --- programs --- */
+
+/* Runs a program; arguments are copied. recorded: it goes into call->said. */
+void slurm_run(struct slurm_call *call, const char *const *argv, bool recorded,
+               slurm_answer_fn *fn);
+/* scontrol with up to seven arguments, NULL at the end; recorded in call->said. */
+void slurm_change(struct slurm_call *call, slurm_answer_fn *fn, const char *first, ...)
+    __attribute__((sentinel));
+
+/* Reads what the mask (1 << SLURM_READ_...) names, and the asked jobs; then fn. */
+void slurm_read_all(struct slurm_call *call, unsigned mask, slurm_step_fn *fn);
+/* The first reading of the mask that failed, or NULL. */
+const struct slurm_reading *slurm_failed_reading(const struct slurm_call *call, unsigned mask);
+/* Calls fn after this many milliseconds. */
+void slurm_wait(struct slurm_call *call, int64_t after_ms, slurm_step_fn *fn);
+
+/* call->nodes from their reading. False: it names no nodes. */
+bool slurm_take_nodes(struct slurm_call *call);
+struct slurm_node *slurm_find_node(const struct slurm_nodes *nodes, const char *name);
+/* call->job from its reading. False: no such record. */
+bool slurm_take_job(struct slurm_call *call);
+
+/* --- verbs, each its own file --- */
+
+void slurm_cordon_start(struct slurm_call *call);
+void slurm_cordon_poll(struct slurm_call *call);
+void slurm_uncordon_start(struct slurm_call *call);
+void slurm_uncordon_poll(struct slurm_call *call);
+void slurm_drain_start(struct slurm_call *call);
+void slurm_restart_start(struct slurm_call *call);
+void slurm_restart_poll(struct slurm_call *call);
+void slurm_checkpoint_start(struct slurm_call *call);
+void slurm_spare_start(struct slurm_call *call);
+void slurm_spare_poll(struct slurm_call *call);
+void slurm_describe_start(struct slurm_call *call);
+
+/* Why Slurm would not requeue this job, one sentence; false: it would. */
+bool slurm_restart_refusal(const struct slurm_job *job, bool requeue_always, struct text *out);
+/* Makes the reservation hold exactly these nodes, for the user of call->job. Needs the reservations
+ * to have been read. */
+void slurm_reserve(struct slurm_call *call, const char *name, const struct names *nodes,
+                   slurm_answer_fn *fn);
+/* "broom-job-12". */
+void slurm_reservation_name(struct text *out, const char *job_id);
+
+#endif

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""The Slurm actuator against a real Slurm 22.05: 36 slurmd in two racks of 18, the last two trays of each rack spares. Each verb, what it
+leaves alone, what it says when Slurm is down, and that a requeue happens once."""
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'slurm'))
+from daemon import run, wait_for
+from probe import Probe
+from slurm import Cluster, need_slurm
+
+BATCH = '#!/bin/bash\nsrun --kill-on-bad-exit=1 sleep 1000\n'
+FOUR = ('--nodes=4', '--ntasks-per-node=4', '--gpus-per-node=4')
+need_slurm()
+CLUSTER = None
+
+
+def say(answer, outcome, *words):
+    assert answer['outcome'] == outcome and all(word in answer['reason'] for word in words), answer
+
+
+def batch(*options, script=BATCH):
+    job_id = CLUSTER.submit(script, *(options or FOUR))
+    CLUSTER.wait_job(job_id, 'RUNNING')
+    return job_id
+
+
+def clean():
+    """Jobs, drains and reservations of the test before are gone."""
+    CLUSTER.run('scancel', '-u', 'root')
+    wait_for('no job is left', lambda: not CLUSTER.run('squeue', '-h').strip())
+    for line in CLUSTER.run('scontrol', '-o', 'show', 'reservation').splitlines():
+        if line.startswith('ReservationName='):
+            CLUSTER.run('scontrol', 'delete', line.split()[0])
+    drained = CLUSTER.run('sinfo', '-h', '-N', '-t', 'drain,down', '-o', '%N').split()
+    if drained:
+        CLUSTER.try_run('scontrol', 'update', 'NodeName=' + ','.join(sorted(set(drained))), 'State=RESUME')
+    CLUSTER.wait_idle()
+
+
+# --- nodes ---
+
+def test_nodes_are_told_with_rack_gpus_and_spares():
+    with Probe(CLUSTER) as probe:
+        nodes = probe.nodes()
+        assert sorted(nodes) == sorted(CLUSTER.nodes)
+        assert nodes['r1n01'] == {'rack': 'rack1', 'ready': True, 'cordoned': False, 'cordoned_by': None, 'spare': False,
+                                  'promised_to': None, 'gpus': 4}, nodes['r1n01']
+        assert {name for name, node in nodes.items() if node['spare']} == {'r1n17', 'r1n18', 'r2n17', 'r2n18'}
+        assert {node['rack'] for name, node in nodes.items() if name.startswith('r2')} == {'rack2'}
+
+
+def test_a_drain_carries_the_incident_and_is_taken_off_again():
+    with Probe(CLUSTER) as probe:
+        rack = [f'r1n{n:02}' for n in range(1, 19)]
+        say(probe.poll('cordon', rack, incident='INC-1'), 'unknown')
+        say(probe.start('cordon', rack, incident='INC-1', reason='broom:INC-1 rack fault: cordon'), 'succeeded', '18 of 18')
+        assert CLUSTER.state('r1n07') == 'IDLE+DRAIN'
+        assert CLUSTER.reason('r1n07').startswith('broom:INC-1 rack fault: cordon [root@')
+        assert probe.nodes()['r1n07']['cordoned_by'] == 'INC-1'
+        assert probe.poll('cordon', rack, incident='INC-1')['poll'] == 'done'
+        say(probe.start('cordon', rack[:2], incident='INC-1'), 'succeeded')     # again: nothing to do
+        say(probe.start('uncordon', rack[:1], incident='INC-12'), 'superseded', 'kept r1n01')     # INC-12 is not INC-1
+        assert CLUSTER.state('r1n01') == 'IDLE+DRAIN'
+        say(probe.start('uncordon', rack, incident='INC-1'), 'succeeded')
+        assert 'DRAIN' not in CLUSTER.state('r1n07') and CLUSTER.reason('r1n07') == ''
+        assert probe.poll('uncordon', rack, incident='INC-1')['poll'] == 'done'
+
+
+def test_an_operators_drain_and_reason_are_kept_whatever_we_do():
+    CLUSTER.run('scontrol', 'update', 'NodeName=r1n03', 'State=DRAIN', 'Reason=fan swap, JIRA-12')
+    before = CLUSTER.reason('r1n03')
+    with Probe(CLUSTER) as probe:
+        assert probe.nodes()['r1n03']['cordoned_by'] == 'fan swap, JIRA-12'
+        say(probe.start('cordon', ['r1n03'], incident='INC-2'), 'superseded', "kept r1n03: 'fan swap, JIRA-12'")
+        say(probe.start('cordon', ['r1n03', 'r1n04'], incident='INC-2'), 'succeeded', '1 of 2', "kept r1n03: 'fan swap")
+        # The operator takes the other one over while our incident is open.
+        CLUSTER.run('scontrol', 'update', 'NodeName=r1n04', 'State=DRAIN', 'Reason=taken over by ops')
+        say(probe.start('uncordon', ['r1n03', 'r1n04'], incident='INC-2'), 'superseded', 'r1n03', 'r1n04')
+    assert CLUSTER.reason('r1n03') == before and CLUSTER.reason('r1n04').startswith('taken over by ops')
+    assert 'DRAIN' in CLUSTER.state('r1n03') and 'DRAIN' in CLUSTER.state('r1n04')
+
+
+def test_a_person_who_set_a_node_down_keeps_it():
+    CLUSTER.run('scontrol', 'update', 'NodeName=r1n05', 'State=DOWN', 'Reason=bad riser')
+    with Probe(CLUSTER) as probe:
+        node = probe.nodes()['r1n05']
+        assert not node['ready'] and node['cordoned'] and node['cordoned_by'] == 'bad riser'
+        say(probe.start('cordon', ['r1n05'], incident='INC-2'), 'superseded', 'bad riser')
+    assert CLUSTER.state('r1n05').startswith('DOWN') and CLUSTER.reason('r1n05').startswith('bad riser')
+
+
+def test_names_that_are_no_nodes_reach_no_command():
+    with Probe(CLUSTER) as probe:
+        for name in ('ALL', 'r1n[01-18]', 'r9n01', '-a', 'r1n01,r1n02'):
+            say(probe.start('cordon', [name], incident='INC-2'), 'refused', f"no node '{name}'")
+        assert not any(node['cordoned'] for node in probe.nodes().values())
+
+
+def test_verbs_that_slurm_cannot_do_say_so():
+    with Probe(CLUSTER) as probe:
+        for verb in ('fence', 'hand_over', 'force_delete'):
+            say(probe.start(verb, ['r1n01']), 'refused', 'Slurm')
+        say(probe.start('drain', ['r1n01']), 'refused', 'not drained')
+        probe.start('cordon', ['r1n01'])
+        say(probe.start('drain', ['r1n01']), 'succeeded', 'idle')
+
+
+# --- jobs ---
+
+def test_a_job_is_told_with_phase_and_ranks():
+    job_id = batch()
+    nodes = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])
+    with Probe(CLUSTER) as probe:
+        job = probe.describe(job_id, 16)['jobs']['train']
+        assert job['phase'] == 'running' and job['restarts'] == 0 and job['restart_refusal'] is None, job
+        assert job['rank_nodes'] == [node for node in nodes for _ in range(4)]
+        assert job['uid'].startswith(f'lab/{job_id}@')
+        gone = probe.describe('999')['jobs']['train']
+        assert gone['phase'] == 'unknown' and 'no job 999' in gone['restart_refusal'], gone
+
+
+def test_a_job_is_requeued_onto_named_spares_of_its_rack_and_nobody_takes_them():
+    job_id = batch()
+    before = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])
+    bad, spare = before[1], 'r1n17'
+    wanted = [node if node != bad else spare for node in before]
+    op = {'operation': 'INC-3/1/4/1', 'incident': 'INC-3', 'job_id': job_id, 'spares': [spare]}
+    with Probe(CLUSTER) as probe:
+        say(probe.start('cordon', [bad], incident='INC-3'), 'succeeded')
+        assert probe.poll('promise_spare', [bad], **op)['poll'] == 'absent'
+        say(probe.start('promise_spare', [bad], **op), 'succeeded', f'broom-job-{job_id}')
+        assert probe.poll('promise_spare', [bad], **op)['poll'] == 'done'
+        assert probe.describe(job_id)['nodes'][spare]['promised_to'] == 'train'
+        # Somebody who wants every free node waits at the door.
+        CLUSTER.submit('#!/bin/bash\nsleep 300\n', '--nodes=1', '--gpus-per-node=4', '--array=1-60', '--exclusive')
+        assert probe.poll('restart_job', [bad], **op)['poll'] == 'absent'
+        began = time.monotonic()
+        say(probe.start('restart_job', [bad], **op), 'succeeded', 'requeued', ',17]', 'away from ' + bad)
+        took_ms = (time.monotonic() - began) * 1000
+        assert probe.poll('restart_job', [bad], **op)['poll'] == 'done'
+        assert probe.describe(job_id)['jobs']['train']['phase'] == 'restarting'
+        CLUSTER.wait_job(job_id, 'RUNNING')
+        after = probe.describe(job_id, 16)['jobs']['train']
+        assert sorted(set(after['rank_nodes'])) == sorted(wanted) and after['restarts'] == 1, after
+        print(f'requeue, lists and release took {took_ms:.0f} ms; running again {time.monotonic() - began:.1f} s after')
+        # The same operation again does nothing.
+        say(probe.start('restart_job', [bad], **op), 'succeeded', 'already')
+        assert CLUSTER.job(job_id)['Restarts'] == '1'
+        say(probe.start('release_spare', **op), 'superseded', 'runs on them')
+
+
+def test_spares_that_are_not_needed_go_back():
+    job_id = batch()
+    op = {'operation': 'INC-3/1/3/1', 'job_id': job_id}
+    with Probe(CLUSTER) as probe:
+        say(probe.start('promise_spare', spares=['r1n17', 'r1n18'], **op), 'succeeded')
+        say(probe.start('release_spare', spares=['r1n17'], **op), 'succeeded')
+        assert 'Nodes=r1n18 ' in CLUSTER.run('scontrol', '-o', 'show', 'reservation')
+        say(probe.start('release_spare', spares=['r1n18'], **op), 'succeeded')
+        assert probe.poll('release_spare', spares=['r1n17', 'r1n18'], **op)['poll'] == 'done'
+        assert 'broom-job' not in CLUSTER.run('scontrol', 'show', 'reservation')
+        CLUSTER.run('scontrol', 'update', 'NodeName=r1n17', 'State=DRAIN', 'Reason=x')
+        say(probe.start('promise_spare', spares=['r1n17'], **op), 'transient', 'drained')
+
+
+def test_a_restart_without_spares_keeps_away_from_the_bad_node_without_a_drain():
+    job_id = batch()
+    bad = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])[0]
+    with Probe(CLUSTER) as probe:
+        say(probe.start('restart_job', [bad], operation='INC-4/1/4/1', job_id=job_id), 'succeeded', 'away from ' + bad)
+    job = CLUSTER.wait_job(job_id, 'RUNNING')
+    assert bad not in CLUSTER.expand(job['NodeList']) and job['ExcNodeList'] == bad
+
+
+def test_a_restart_that_was_cut_off_after_the_requeue_is_gone_on_with_and_requeues_once():
+    job_id = batch()
+    op = {'operation': 'INC-5/1/4/1', 'job_id': job_id, 'spares': ['r1n18']}
+    before = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])
+    # What a broomd that was killed between its requeue and its release leaves behind.
+    CLUSTER.run('scontrol', 'update', f'JobId={job_id}', f'AdminComment=seen by ops broom:INC-5/1/4/1 restarts=0 nodes={",".join(before)}')
+    CLUSTER.run('scontrol', 'requeuehold', job_id)
+    with Probe(CLUSTER) as probe:
+        answer = probe.poll('restart_job', [before[0]], **op)
+        assert answer['poll'] == 'absent' and 'held' in answer['reason'], answer
+        assert 'held until' in probe.describe(job_id)['jobs']['train']['waiting_for']
+        say(probe.start('restart_job', [before[0]], **op), 'succeeded')
+        job = CLUSTER.wait_job(job_id, 'RUNNING')
+        assert job['Restarts'] == '1' and sorted(CLUSTER.expand(job['NodeList'])) == sorted(before[1:] + ['r1n18']), job
+    assert 'AdminComment=seen by ops broom:INC-5/1/4/1' in CLUSTER.run('scontrol', 'show', 'job', job_id)
+
+
+def test_what_slurm_does_not_requeue_is_refused_and_why():
+    no_requeue = batch('--no-requeue', *FOUR)
+    held = CLUSTER.submit(BATCH, '--hold', *FOUR)
+    ended = CLUSTER.submit('#!/bin/bash\ntrue\n', '--nodes=1')
+    CLUSTER.wait_job(ended, 'COMPLETED')
+    step = CLUSTER.launch('srun', 'srun', '--nodes=1', 'sleep', '100', cwd=CLUSTER.base)
+    find = ('squeue', '-h', '-n', 'sleep', '-t', 'R', '-o', '%i')
+    interactive = wait_for('the srun job runs', lambda: CLUSTER.run(*find).strip())
+    with Probe(CLUSTER) as probe:
+        for job_id, words in ((no_requeue, '--no-requeue'), (held, 'held'), (ended, 'has ended (COMPLETED)'), (interactive, 'srun'),
+                              ('4242', 'Invalid job id'), ('no-id', 'names no Slurm job_id')):
+            say(probe.start('restart_job', ['r1n01'], job_id=job_id), 'refused', words)
+        assert 'srun' in probe.describe(interactive)['jobs']['train']['restart_refusal']
+    assert CLUSTER.job(no_requeue)['JobState'] == 'RUNNING' and CLUSTER.job(ended)['JobState'] == 'COMPLETED'
+    CLUSTER.run('scancel', interactive)
+    step.wait()
+
+
+def test_a_checkpoint_is_a_signal_that_the_job_asked_for():
+    saved = CLUSTER.path('jobs', 'saved')
+    script = f'#!/bin/bash\ntrap "sleep 1; touch {saved}" USR1\nwhile true; do sleep 0.2; done\n'
+    job_id = batch('--nodes=1', script=script)
+    time.sleep(0.5)      # until the trap is set
+    with Probe(CLUSTER) as probe:
+        say(probe.start('request_checkpoint', job_id=job_id), 'refused', 'names no checkpoint_signal')
+        more = {'checkpoint_signal': 'USR1', 'checkpoint_file': saved}
+        say(probe.start('request_checkpoint', job_id=job_id, workload=more), 'succeeded', 'saved')
+    assert os.path.exists(saved) and CLUSTER.job(job_id)['JobState'] == 'RUNNING'
+
+
+TESTS = [test for name, test in list(globals().items()) if name.startswith('test_')]
+
+
+def main():
+    global CLUSTER
+    chosen = [test for test in TESTS if not sys.argv[1:] or any(word in test.__name__ for word in sys.argv[1:])]
+    with Cluster() as CLUSTER:
+        def alone(test):
+            def call():
+                clean()
+                test()
+            call.__name__ = test.__name__
+            return call
+        run([alone(test) for test in chosen])
+
+
+main()
