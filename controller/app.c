@@ -8,6 +8,7 @@
 #include "remediation/actuators/dry_run.h"
 #include "remediation/actuators/kubernetes.h"
 #include "remediation/actuators/rehearsal.h"
+#include "remediation/actuators/slurm.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -223,6 +224,38 @@ static enum status start_kubernetes(struct app *app, struct error *reterr)
     return kubernetes_new(app->loop, app->client, &params, &app->actuator, reterr);
 }
 
+/* Whether the act half runs: what describe may mend, it mends only then. */
+static bool may_act(void *context)
+{
+    const struct app *app = context;
+    return app->pipeline != NULL && app->config->mode != MODE_OBSERVE &&
+           remediation_status(pipeline_core(app->pipeline)).blocked == NULL;
+}
+
+static void start_slurm(struct app *app)
+{
+    const struct config *config = app->config;
+    AUTO_TEXT scontrol = {0};
+    AUTO_TEXT scancel = {0};
+    if (config->slurm_tools[0] != '\0') {
+        text_addf(&scontrol, "%s/scontrol", config->slurm_tools);
+        text_addf(&scancel, "%s/scancel", config->slurm_tools);
+    }
+    struct slurm_params params = {.scontrol = scontrol.bytes,
+                                  .scancel = scancel.bytes,
+                                  .conf = config->slurm_conf,
+                                  .cluster = config->slurm_cluster,
+                                  .user = config->slurm_user,
+                                  .token_file = config->slurm_token_file,
+                                  .rest_url = config->actuator_url,
+                                  .spare_feature = config->slurm_spare_feature,
+                                  .spare_reservation = config->slurm_spare_reservation,
+                                  .requeue_always = config->slurm_requeue_always,
+                                  .may_act = may_act,
+                                  .may_act_context = app};
+    app->actuator = slurm_new(app->loop, app->client, &params);
+}
+
 static enum status start_actuator(struct app *app, struct error *reterr)
 {
     app->dry_run = dry_run_actuator();
@@ -230,6 +263,8 @@ static enum status start_actuator(struct app *app, struct error *reterr)
         app->actuator = rehearsal_new(app->loop, app->client, app->config->actuator_url);
     else if (strcmp(app->config->actuator_kind, "kubernetes") == 0)
         TRY(start_kubernetes(app, reterr));
+    else if (strcmp(app->config->actuator_kind, "slurm") == 0)
+        start_slurm(app);
     else
         app->actuator = &app->dry_run;
     bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 ||

@@ -38,7 +38,7 @@ struct option {
 
 static const char *const MODE_WORDS[] = {"observe", "approve", "enforce", NULL};
 static const char *const LEVEL_WORDS[] = {"debug", "info", "warn", "error", NULL};
-static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", "kubernetes", NULL};
+static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", "kubernetes", "slurm", NULL};
 
 #define AT(field) offsetof(struct config, field)
 
@@ -73,14 +73,22 @@ static const struct option OPTIONS[] = {
     {"detection.enabled", TYPE_BOOL, AT(detection_enabled), "true", 0, 0, 0, NULL, "false: samples are kept and nothing is judged"},
     {"detection.false_evictions", TYPE_NUMBER, AT(false_evictions), "0.3", 0.0001, 1000, 0, NULL, "budget of wrong eviction advice per 10,000 GPU-months"},
     {"detection.min_slowdown", TYPE_NUMBER, AT(min_slowdown), "0.03", 0.005, 1, 0, NULL, "smallest slowdown, as a ratio, that is advised for eviction"},
-    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes"},
-    {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "address of the cluster that actuator.kind speaks to"},
+    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes, slurm"},
+    {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "rehearsal: address of the cluster; slurm: of slurmrestd, empty: the tools alone"},
     {"actuator.describe_every", TYPE_DURATION, AT(describe_every_ns), "15s", 1, 3600, RELOADABLE, NULL, "how often the cluster is read unasked"},
     {"actuator.kubeconfig", TYPE_TEXT, AT(kubeconfig), "", 0, 0, 0, NULL, "kubernetes: file that says where the API server is and who we are; empty: the pod's own"},
     {"actuator.context", TYPE_TEXT, AT(kube_context), "", 0, 0, 0, NULL, "kubernetes: context of the kubeconfig; empty: its current one"},
     {"actuator.rack_label", TYPE_TEXT, AT(rack_label), "", 0, 0, 0, NULL, "kubernetes: node label that names the rack; empty: HyperNode of tier 1, else nvidia.com/gpu.clique"},
     {"actuator.write_topology_labels", TYPE_BOOL, AT(write_topology_labels), "false", 0, 0, 0, NULL, "kubernetes: put broomwagon.io/rack and tray on nodes; never in mode observe"},
     {"actuator.calls_per_s", TYPE_NUMBER, AT(kube_calls_per_s), "20", 1, 10000, 0, NULL, "kubernetes: reads of the API server at most; actions have a share of their own"},
+    {"actuator.slurm_tools", TYPE_TEXT, AT(slurm_tools), "", 0, 0, 0, NULL, "slurm: folder of scontrol and scancel; empty: PATH"},
+    {"actuator.slurm_conf", TYPE_TEXT, AT(slurm_conf), "", 0, 0, 0, NULL, "slurm: slurm.conf of the tools; empty: where Slurm looks itself"},
+    {"actuator.slurm_cluster", TYPE_TEXT, AT(slurm_cluster), "", 0, 0, 0, NULL, "slurm: ClusterName that must answer; empty: any"},
+    {"actuator.slurm_user", TYPE_TEXT, AT(slurm_user), "", 0, 0, 0, NULL, "slurm: user of the token, for slurmrestd"},
+    {"actuator.slurm_token_file", TYPE_TEXT, AT(slurm_token_file), "", 0, 0, 0, NULL, "slurm: a JWT, read anew for each call; empty: munge"},
+    {"actuator.slurm_spare_feature", TYPE_TEXT, AT(slurm_spare_feature), "spare", 0, 0, 0, NULL, "slurm: idle nodes with this feature are spares"},
+    {"actuator.slurm_spare_reservation", TYPE_TEXT, AT(slurm_spare_reservation), "broom-spares", 0, 0, 0, NULL, "slurm: idle nodes in this reservation are spares"},
+    {"actuator.slurm_requeue_always", TYPE_BOOL, AT(slurm_requeue_always), "false", 0, 0, 0, NULL, "slurm: also jobs submitted with --no-requeue, by Requeue=1"},
     {"log.level", TYPE_CHOICE, AT(log_level), "info", 0, 0, RELOADABLE, LEVEL_WORDS, "debug, info, warn, error"},
     {"retention.events", TYPE_DURATION, AT(retention_events_ns), "400d", 86400, 1e9, 0, NULL, "events, verdicts and one-minute rollups; what an incident pins stays"},
 };

@@ -31,6 +31,9 @@ struct config {
     double false_evictions, min_slowdown;
     const char *actuator_kind, *actuator_url;
     int64_t describe_every_ns;
+    const char *slurm_tools, *slurm_conf, *slurm_cluster, *slurm_user, *slurm_token_file;
+    const char *slurm_spare_feature, *slurm_spare_reservation;
+    bool slurm_requeue_always;
     const char *kubeconfig, *kube_context, *rack_label;
     bool write_topology_labels;
     double kube_calls_per_s;

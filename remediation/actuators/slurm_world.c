@@ -405,7 +405,7 @@ static const char *unknown_because(struct slurm_call *call, struct text *buffer)
     else if (!is_whole(&call->readings[SLURM_READ_NODES]) || !slurm_take_nodes(call))
         text_add(buffer, "Slurm named no nodes, or its answer was cut");
     else if (call->owner->cluster[0] != '\0' && !view_equals(cluster, call->owner->cluster))
-        text_addf(buffer, "Slurm cluster '%.*s' answers, not '%s' (actuator.slurm.cluster)",
+        text_addf(buffer, "Slurm cluster '%.*s' answers, not '%s' (actuator.slurm_cluster)",
                   (int)cluster.length, cluster.bytes, call->owner->cluster);
     else if (is_just_started(&call->nodes))
         text_add(buffer, "slurmctld has just started and has not heard of its nodes yet");
