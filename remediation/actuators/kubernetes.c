@@ -368,8 +368,8 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                           params->reads_only);
     kubernetes->pods = pod_actions_new(kubernetes->client, loop, kubernetes->nodes,
                                        kubernetes->workloads);
-    kubernetes->events = events_new(kubernetes->client, kubernetes->nodes, kubernetes->workloads,
-                                    params->reads_only);
+    kubernetes->events = events_new(kubernetes->client, loop, kubernetes->nodes,
+                                    kubernetes->workloads, params->reads_only);
     kubernetes->port = (struct actuator){.name = "kubernetes",
                                          .changes_world = true,
                                          .start = start,

@@ -8,27 +8,82 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One call of an 18-tray rack tells 38; a cluster that does not answer costs no more memory. */
-enum { WAITING_MAX = 256, NODES_MAX = 64, MESSAGE_BYTES = 1000 };
+/* One action on an 18-tray rack tells 38; a cluster that does not answer costs no more memory. */
+enum { WAITING_MAX = 256, NODES_MAX = 64, MESSAGE_BYTES = 1000, AT_ONCE = 2 };
+static const int64_t HOLD_BACK_NS = INT64_C(500000000); /* the action itself goes first */
+
+struct waiting {
+    struct waiting *next;
+    char *path, *body;
+};
 
 struct events {
     struct kube_client *client;
     const struct node_cache *nodes;
     const struct workloads *workloads;
     bool reads_only;
-    int32_t waiting;
+    struct waiting *first, **last;
+    struct loop_timer *timer;
+    int32_t waiting, under_way;
 };
 
-struct events *events_new(struct kube_client *client, const struct node_cache *nodes,
-                          const struct workloads *workloads, bool reads_only)
+static void drop_first(struct events *events)
+{
+    struct waiting *waiting = events->first;
+    events->first = waiting->next;
+    if (events->first == NULL)
+        events->last = &events->first;
+    events->waiting--;
+    xfree(waiting->path);
+    xfree(waiting->body);
+    xfree(waiting);
+}
+
+static void send_next(void *context);
+
+static void on_told(void *context, const struct kube_answer *answer)
+{
+    struct events *events = context;
+    (void)answer; /* told already, not allowed, or lost: nothing hangs on it */
+    events->under_way--;
+    send_next(events);
+}
+
+static void send_next(void *context)
+{
+    struct events *events = context;
+    while (events->first != NULL && events->under_way < AT_ONCE) {
+        struct kube_call call = {.method = "POST",
+                                 .path = events->first->path,
+                                 .body = view_of(events->first->body),
+                                 .priority = KUBE_LIST};
+        events->under_way++;
+        kube_call_start(events->client, &call, on_told, events);
+        drop_first(events);
+    }
+}
+
+struct events *events_new(struct kube_client *client, struct loop *loop,
+                          const struct node_cache *nodes, const struct workloads *workloads,
+                          bool reads_only)
 {
     struct events *events = xcalloc(1, sizeof *events);
-    *events = (struct events){client, nodes, workloads, reads_only, 0};
+    events->client = client;
+    events->nodes = nodes;
+    events->workloads = workloads;
+    events->reads_only = reads_only;
+    events->last = &events->first;
+    events->timer = loop_timer_new(loop, send_next, events);
     return events;
 }
 
 void events_free(struct events *events)
 {
+    if (events == NULL)
+        return;
+    while (events->first != NULL)
+        drop_first(events);
+    loop_timer_free(events->timer);
     xfree(events);
 }
 
@@ -125,13 +180,6 @@ static void write_event(const struct object *object, const struct action *action
     json_close(&w);
 }
 
-static void on_told(void *context, const struct kube_answer *answer)
-{
-    struct events *events = context;
-    (void)answer; /* told already, not allowed, or lost: nothing hangs on it */
-    events->waiting--;
-}
-
 static void tell_object(struct events *events, const struct object *object,
                         const struct action *action, const struct told *told)
 {
@@ -143,12 +191,12 @@ static void tell_object(struct events *events, const struct object *object,
     text_add(&path, "/api/v1/namespaces");
     kube_path_add(&path, object->namespace_name);
     text_add(&path, "/events");
-    struct kube_call call = {.method = "POST",
-                             .path = path.bytes,
-                             .body = {body.bytes, body.length},
-                             .priority = KUBE_LIST};
+    struct waiting *waiting = xcalloc(1, sizeof *waiting);
+    waiting->path = text_take(&path);
+    waiting->body = text_take(&body);
+    *events->last = waiting;
+    events->last = &waiting->next;
     events->waiting++;
-    kube_call_start(events->client, &call, on_told, events);
 }
 
 static void tell_job(struct events *events, const struct action *action, const struct told *told)
@@ -188,4 +236,6 @@ void events_tell(struct events *events, const struct action *action,
     tell_nodes(events, action, &told, action->nodes, action->node_count);
     tell_nodes(events, action, &told, action->spares, action->spare_count);
     tell_job(events, action, &told);
+    if (events->under_way == 0)
+        loop_timer_set(events->timer, HOLD_BACK_NS);
 }

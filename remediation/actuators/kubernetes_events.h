@@ -1,6 +1,6 @@
-/* Events of the API: what was begun and how it ended, on each node and on the job. Best effort:
- * nothing waits for them and nothing is told twice (the name of an Event follows from what it
- * says).
+/* Events of the API: what was begun and how it ended, on each node and on the job. Best effort: they
+ * go out after the action itself, nothing waits for them, and nothing is told twice (the name of an
+ * Event follows from what it says).
  */
 #ifndef BROOM_ACTUATORS_KUBERNETES_EVENTS_H
 #define BROOM_ACTUATORS_KUBERNETES_EVENTS_H
@@ -12,8 +12,9 @@
 struct events;
 
 /* All are lent. */
-struct events *events_new(struct kube_client *client, const struct node_cache *nodes,
-                          const struct workloads *workloads, bool reads_only);
+struct events *events_new(struct kube_client *client, struct loop *loop,
+                          const struct node_cache *nodes, const struct workloads *workloads,
+                          bool reads_only);
 void events_free(struct events *events);
 
 /* result NULL: the action begins. */

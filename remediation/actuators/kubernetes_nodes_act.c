@@ -29,6 +29,7 @@ struct task {
     const char *node; /* the operation's */
     node_decide_fn *decide;
     bool is_courtesy; /* a node that is held: how it ends changes nothing for the whole */
+    bool wants_mark;  /* the condition is to be set, when all cordons are through */
     enum task_end end;
     int tries;
     struct text note;
@@ -39,6 +40,7 @@ struct nodes_operation {
     struct node_cache *cache;
     char spare_value[64];
     bool is_used;
+    bool is_marking; /* the conditions are being set */
     bool is_undoing; /* promises that were made are taken back: another one of them failed */
     enum outcome failed_with;
     struct names names;
@@ -168,6 +170,7 @@ static void end_operation(struct nodes_operation *operation, enum outcome outcom
 
 static void task_go(struct task *task);
 static void task_read(struct task *task);
+static bool mark_nodes(struct nodes_operation *operation);
 static void undo_promises(struct nodes_operation *operation);
 
 /* Promises that could not be taken back are read again before anything else. */
@@ -190,6 +193,8 @@ static void all_ended(struct nodes_operation *operation)
 {
     enum outcome outcome = whole_outcome(operation);
     bool failed = outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_REFUSED;
+    if (!operation->is_marking && mark_nodes(operation))
+        return;
     if (operation->is_undoing) {
         all_undone(operation);
     } else if (operation->base.action.verb == VERB_PROMISE_SPARE && failed &&
@@ -252,35 +257,52 @@ static void call(struct task *task, const char *method, const char *path, const 
 static void on_marked(void *context, const struct kube_answer *answer)
 {
     struct task *task = context;
+    struct nodes_operation *operation = task->operation;
     if (answer->result == KUBE_OK && answer->body != NULL)
-        node_take(task->operation->cache, answer->body);
+        node_take(operation->cache, answer->body);
     else if (answer->result != KUBE_OK)
         text_addf(&task->note, "%sis without the condition " NODE_CONDITION ": %s",
                   task->note.length > 0 ? ", and " : "", answer->message);
-    task_end(task, TASK_CHANGED);
+    if (--operation->running == 0)
+        all_ended(operation);
 }
 
-/* The condition tells people; the cordon does not hang on it. */
-static void task_mark(struct task *task, bool is_fault)
+static void mark_node(struct task *task)
 {
+    const struct action *action = &task->operation->base.action;
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
     node_path(task->node, &path);
     text_addf(&path, "/status?fieldManager=%s", NODE_FIELD_MANAGER);
-    node_condition_body(&task->operation->base.action, is_fault, clock_now_ns(), &body);
+    node_condition_body(action, action->verb == VERB_CORDON, clock_now_ns(), &body);
     call(task, "PATCH", path.bytes, &body, KUBE_STRATEGIC_PATCH, on_marked);
 }
 
-/* True when the condition is being set: the task ends with that. */
-static bool task_marks(struct task *task, const struct node *node)
+/* The condition tells people; the cordon does not hang on it, and goes before it on every node.
+ * False: there is none to set. */
+static bool mark_nodes(struct nodes_operation *operation)
 {
-    enum verb verb = task->operation->base.action.verb;
-    bool is_fault = verb == VERB_CORDON;
-    if (node == NULL || (verb != VERB_CORDON && verb != VERB_UNCORDON) ||
-        node->is_marked == is_fault)
-        return false;
-    task_mark(task, is_fault);
-    return true;
+    operation->is_marking = true;
+    for (size_t i = 0; i < operation->count; i++) {
+        if (!operation->tasks[i].wants_mark)
+            continue;
+        operation->running++;
+        mark_node(&operation->tasks[i]);
+    }
+    return operation->running > 0;
+}
+
+/* Also where one of before was cut short between the patch and the condition. */
+static void note_mark(struct task *task, const struct node *node)
+{
+    const struct action *action = &task->operation->base.action;
+    if (node == NULL)
+        return;
+    bool is_ours = node->incident != NULL && strcmp(node->incident, action->incident_ref) == 0;
+    if (action->verb == VERB_CORDON)
+        task->wants_mark = is_ours && node->is_unschedulable && !node->is_marked;
+    else if (action->verb == VERB_UNCORDON)
+        task->wants_mark = node->incident == NULL && node->is_marked;
 }
 
 static void on_patched(void *context, const struct kube_answer *answer)
@@ -296,8 +318,8 @@ static void on_patched(void *context, const struct kube_answer *answer)
     }
     const struct node *node = answer->body != NULL ? node_take(task->operation->cache, answer->body)
                                                    : NULL;
-    if (!task_marks(task, node))
-        task_end(task, TASK_CHANGED);
+    note_mark(task, node);
+    task_end(task, TASK_CHANGED);
 }
 
 /* owner: who else set spec.unschedulable; NULL nobody, or not looked. */
@@ -320,9 +342,7 @@ static void task_decide(struct task *task, const struct node *node, const char *
         call(task, "PATCH", path.bytes, &body, KUBE_MERGE_PATCH, on_patched);
         return;
     case NODE_IS_SO:
-        /* A cordon that was cut short before its condition. */
-        if (node->incident != NULL && task_marks(task, node))
-            return;
+        note_mark(task, node);
         task_end(task, TASK_IS_SO);
         return;
     case NODE_NOT_NOW:

@@ -149,6 +149,20 @@ TEST(a_cordon_that_somebody_set_after_taking_ours_off_stays)
     bench_close(&bench);
 }
 
+TEST(an_uncordon_leaves_alone_what_another_incident_has_cordoned)
+{
+    struct bench bench;
+    cordon_gb_1(&bench);
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-4/0/2/1", "gb-1"), OUTCOME_SUCCEEDED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "is cordoned for INC-3 already"));
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_UNCORDON, "INC-4/0/uncordon/1", "gb-1"),
+                    OUTCOME_SUCCEEDED);
+    CU_ASSERT(told(&bench, "gb-1").cordoned);
+    CU_ASSERT(fake_says(&bench.client, "gb-1", "\"type\":\"BroomwagonFault\",\"status\":\"True\""));
+    CU_ASSERT_EQUAL(fake_count(&bench.client, "PATCH", "gb-1"), 2);
+    bench_close(&bench);
+}
+
 TEST(a_person_s_uncordon_is_seen_and_not_undone)
 {
     struct bench bench;
@@ -217,6 +231,8 @@ TEST(a_rack_is_cordoned_at_once_and_not_one_after_the_other)
     CU_ASSERT_EQUAL(bench.client.sent_before_answer, ARRAY_LEN(nodes));
     CU_ASSERT_EQUAL(fake_count(&bench.client, "GET", ""), 0);
     CU_ASSERT_STRING_EQUAL(bench.reason, "18 nodes cordoned");
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) /* conditions come after the last cordon */
+        CU_ASSERT_PTR_NULL(strstr(bench.client.calls[i].path, "/status"));
     bench_close(&bench);
 }
 
@@ -401,6 +417,7 @@ TESTS(T(a_cordon_is_one_patch_of_our_own_keys_and_then_the_condition),
       T(a_picture_that_is_not_fresh_is_not_patched_from),
       T(a_cordon_of_somebody_else_is_remembered_and_stays_after_ours),
       T(a_cordon_that_somebody_set_after_taking_ours_off_stays),
+      T(an_uncordon_leaves_alone_what_another_incident_has_cordoned),
       T(a_person_s_uncordon_is_seen_and_not_undone), T(who_uncordoned_is_told_where_the_api_knows),
       T(a_node_that_is_gone_holds_up_nobody),
       T(a_rack_is_cordoned_at_once_and_not_one_after_the_other),
