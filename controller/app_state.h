@@ -15,6 +15,7 @@
 #include "controller/pipeline.h"
 #include "controller/store/embedded/embedded.h"
 #include "controller/store/store.h"
+#include "controller/topology/inventory.h"
 
 struct app {
     const struct app_options *options;
@@ -22,7 +23,9 @@ struct app {
     struct loop *loop;
     struct http_client *client;
     struct actuator *actuator;
-    struct actuator dry_run; /* what actuator points to when no other is configured */
+    struct actuator dry_run;     /* what actuator points to when no other is configured */
+    struct inventory *inventory; /* where nodes stand; app_topology.h */
+    int64_t inventory_told_ns;   /* real time at which jobs and world last told it */
     struct pipeline *pipeline;
     struct embedded *embedded; /* NULL with a database of the site */
     struct store *store;       /* NULL until there is something to connect to */

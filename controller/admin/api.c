@@ -4,6 +4,7 @@
  */
 #include "controller/admin/api.h"
 
+#include "controller/admin/api_layout.h"
 #include "controller/admin/auth.h"
 #include "controller/admin/page.h"
 
@@ -53,6 +54,8 @@ static void run_status(struct call *call);
 static void run_jobs(struct call *call);
 static void run_job(struct call *call);
 static void run_ranks(struct call *call);
+static void run_layout(struct call *call);
+static void run_topology(struct call *call);
 static void run_put_job(struct call *call);
 static void run_incidents(struct call *call);
 static void run_read(struct call *call);
@@ -72,8 +75,10 @@ static const struct route routes[] = {
     {HTTP_GET,  "/api/v1/status",        NULL,        PERMISSION_READ,    run_status,    0},
     {HTTP_GET,  "/api/v1/jobs",          NULL,        PERMISSION_READ,    run_jobs,      0},
     {HTTP_GET,  JOB,                     "/ranks",    PERMISSION_READ,    run_ranks,     0},
+    {HTTP_GET,  JOB,                     "/layout",   PERMISSION_READ,    run_layout,    0},
     {HTTP_GET,  JOB,                     "",          PERMISSION_READ,    run_job,       0},
     {HTTP_PUT,  JOB,                     "",          PERMISSION_INGEST,  run_put_job,   0},
+    {HTTP_GET,  "/api/v1/topology",      NULL,        PERMISSION_READ,    run_topology,  0},
     {HTTP_GET,  "/api/v1/incidents",     NULL,        PERMISSION_READ,    run_incidents, API_INCIDENTS},
     {HTTP_GET,  INCIDENT,                "/timeline", PERMISSION_READ,    run_read,      API_TIMELINE},
     {HTTP_GET,  INCIDENT,                "/export",   PERMISSION_READ,    run_read,      API_EXPORT},
@@ -363,6 +368,37 @@ static void run_ranks(struct call *call)
     bool slow_only = slow != NULL && strcmp(slow, "0") != 0;
     reply_written(call, backend->ranks(backend->self, call->name, slow_only, &writer, &error),
                   &json, &error);
+}
+
+static void run_layout(struct call *call)
+{
+    AUTO_TEXT out = {0};
+    struct error error = {0};
+    bool is_json = true;
+    enum status status = api_layout_answer(&call->api->backend, call->request, call->name, &out,
+                                           &is_json, &error);
+    if (status != OK || is_json) {
+        reply_written(call, status, &out, &error);
+        return;
+    }
+    count_code(call->api, 200);
+    http_reply_header(call->request, "Cache-Control", "no-store");
+    http_reply(call->request, 200, "text/plain; charset=utf-8",
+               (struct view){out.bytes, out.length});
+}
+
+static void run_topology(struct call *call)
+{
+    AUTO_TEXT json = {0};
+    struct json_writer writer = json_writer(&json);
+    struct error error = {0};
+    const struct api_backend *backend = &call->api->backend;
+    enum status status = OK;
+    if (backend->topology == NULL)
+        status = error_set(&error, ERR_NOT_FOUND, "this broomd keeps no inventory");
+    else
+        backend->topology(backend->self, &writer);
+    reply_written(call, status, &json, &error);
 }
 
 /* "24h" before now, or a UTC time. */

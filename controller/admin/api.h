@@ -12,6 +12,7 @@
 
 #include "controller/base/json.h"
 #include "controller/io/http_server.h"
+#include "controller/topology/layout.h"
 #include "remediation/core.h"
 
 struct auth;     /* controller/admin/auth.h */
@@ -61,6 +62,14 @@ struct api_query {
         since_ns; /* API_INCIDENTS: changed after it, by the pipeline's clock, or open; 0: all */
     const char *status; /* API_INCIDENTS: "open", ...; NULL: any */
     const char *job;    /* API_INCIDENTS: NULL: any */
+};
+
+/* Strings are lent for the call. */
+struct api_layout {
+    const char *job;
+    const char *nodes;        /* "gb-1,gb-2": those that it will have; NULL: see layout below */
+    const char *incident_ref; /* NULL: every open one of the job */
+    bool by_counting;
 };
 
 /* An answer that may come later. status OK: json is the whole answer. An empty or "null" json is
@@ -130,6 +139,15 @@ struct api_backend {
      * (api_recall does it from the core) and answers true, or writes nothing and answers false.
      * Just when the database is away people want to know what is going on. */
     bool (*recall)(void *self, const struct api_query *query, struct json_writer *writer);
+
+    /* GET /api/v1/topology: what inventory_write writes. NULL: there is no inventory, 404. */
+    void (*topology)(void *self, struct json_writer *writer);
+    /* GET /api/v1/jobs/{job}/layout?format=&nodes=&incident=&by_counting=1: where its ranks should
+     * go when it starts again, on the nodes that it has, without those that leave, with the spares
+     * that were promised for them. ERR_NOT_FOUND 404, ERR_INVALID 400, ERR_REFUSED 422: they do not
+     * fit. NULL: 404. */
+    enum status (*layout)(void *self, const struct api_layout *question, struct layout **ret_layout,
+                          struct error *reterr);
 };
 
 struct api_counts {

@@ -150,6 +150,38 @@ static bool fake_recall(void *self, const struct api_query *query, struct json_w
     return true;
 }
 
+static void fake_topology(void *self, struct json_writer *writer)
+{
+    (void)self;
+    json_open_object(writer);
+    json_put_string(writer, "racks", "two");
+    json_close(writer);
+}
+
+/* Two trays of a job of eight; `nodes` and `incident` as they were asked for. */
+static enum status fake_layout(void *self, const struct api_layout *question,
+                               struct layout **ret_layout, struct error *reterr)
+{
+    struct world_of_test *world = self;
+    text_copy(world->name, sizeof world->name, question->job);
+    text_copy(world->text, sizeof world->text, question->nodes != NULL ? question->nodes : "");
+    text_copy(world->query_ref, sizeof world->query_ref,
+              question->incident_ref != NULL ? question->incident_ref : "");
+    world->slow_only = question->by_counting;
+    if (world->answer_status != OK)
+        return error_set(reterr, world->answer_status, "%s", world->answer_reason);
+    AUTO(job_free) struct job *job = job_new(question->job, 8);
+    static const char *const names[] = {"gb-1", "gb-2"};
+    struct layout_nodes nodes = layout_nodes_named(job, names, 2);
+    enum status status = layout_plan(
+        &(struct layout_request){
+            .job = job, .nodes = nodes.items, .node_count = 2, .wanted = nodes.wanted},
+        ret_layout, reterr);
+    xfree(nodes.items);
+    xfree(nodes.wanted);
+    return status;
+}
+
 static int64_t fake_now(void *self)
 {
     (void)self;
@@ -185,9 +217,9 @@ static struct auth *make_auth(void)
 static void open_world(struct world_of_test *world)
 {
     *world = (struct world_of_test){.loop = loop_new(), .auth = make_auth()};
-    const struct api_backend backend = {world,      fake_write, fake_status,  fake_jobs,
-                                        fake_job,   fake_ranks, fake_put_job, fake_command,
-                                        fake_query, fake_now,   fake_recall};
+    const struct api_backend backend = {
+        world,        fake_write, fake_status, fake_jobs,   fake_job,      fake_ranks, fake_put_job,
+        fake_command, fake_query, fake_now,    fake_recall, fake_topology, fake_layout};
     const struct http_limits limits = http_limits_default();
     world->api = api_new(&backend, world->auth);
     world->server = http_server_new(world->loop, &limits, api_route, world->api);
@@ -304,6 +336,36 @@ TEST(job_names_hold_slashes_plain_or_encoded)
     world.answer_status = ERR_NOT_FOUND;
     CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/x", "", "", &text), 404);
     CU_ASSERT_TRUE(says(&text, "no job 'x'"));
+    close_world(&world);
+}
+
+TEST(a_layout_is_json_or_the_text_that_a_launcher_reads)
+{
+    struct world_of_test world;
+    AUTO_TEXT text = {0};
+    open_world(&world);
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/default/llm/layout", "", "", &text), 200);
+    CU_ASSERT_STRING_EQUAL(world.name, "default/llm");
+    CU_ASSERT_TRUE(says(&text, "application/json"));
+    CU_ASSERT_TRUE(says(&text, "{\"rank\":7,\"node\":\"gb-2\",\"gpu\":3,\"rail\":3}"));
+    CU_ASSERT_EQUAL(ask(&world, "GET",
+                        "/api/v1/jobs/default/llm/"
+                        "layout?format=hostfile&nodes=gb-1,gb-2&incident=INC-3&by_counting=1",
+                        "", "", &text),
+                    200);
+    CU_ASSERT_TRUE(says(&text, "text/plain"));
+    CU_ASSERT_TRUE(says(&text, "\r\n\r\ngb-1 slots=4\ngb-2 slots=4\n"));
+    CU_ASSERT_STRING_EQUAL(world.text, "gb-1,gb-2");
+    CU_ASSERT_STRING_EQUAL(world.query_ref, "INC-3");
+    CU_ASSERT_TRUE(world.slow_only);
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/j/layout?format=poem", "", "", &text), 400);
+    CU_ASSERT_TRUE(says(&text, "nccl-topology"));
+    world.answer_status = ERR_REFUSED;
+    world.answer_reason = "8 ranks need 8 GPUs";
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/jobs/j/layout", "", "", &text), 422);
+    CU_ASSERT_TRUE(says(&text, "8 ranks need 8 GPUs"));
+    CU_ASSERT_EQUAL(ask(&world, "GET", "/api/v1/topology", "", "", &text), 200);
+    CU_ASSERT_TRUE(says(&text, "{\"racks\":\"two\"}"));
     close_world(&world);
 }
 
@@ -632,7 +694,9 @@ TEST(a_token_bound_to_a_job_speaks_for_that_job_alone)
 TESTS(T(lines_that_are_all_good_are_answered_with_204),
       T(a_bad_line_is_answered_with_its_number_and_cause),
       T(no_room_is_503_too_fast_is_429_and_both_say_when_to_come_again),
-      T(job_names_hold_slashes_plain_or_encoded), T(a_second_live_workload_of_one_name_is_409),
+      T(job_names_hold_slashes_plain_or_encoded),
+      T(a_layout_is_json_or_the_text_that_a_launcher_reads),
+      T(a_second_live_workload_of_one_name_is_409),
       T(an_unknown_path_is_404_and_a_wrong_method_405_with_what_is_allowed),
       T(incidents_are_asked_for_with_filters_that_are_checked),
       T(an_incident_that_is_not_there_is_404),
