@@ -80,8 +80,11 @@ static void promise(struct kubernetes *kubernetes, struct operation *start)
         return;
     }
     if (!workloads_tolerate_spare(kubernetes->workloads, action->workload_json, value, &reason)) {
-        operation_refuse(&kubernetes->starts, action, OUTCOME_REFUSED, POLL_DONE, reason, on_done,
-                         start);
+        /* A workload that is not seen just now may be seen later; what it bears is final. */
+        bool is_seen = action->workload_json == NULL ||
+                       workloads_uid(kubernetes->workloads, action->workload_json)[0] != '\0';
+        operation_refuse(&kubernetes->starts, action, is_seen ? OUTCOME_REFUSED : OUTCOME_TRANSIENT,
+                         POLL_DONE, reason, on_done, start);
         return;
     }
     topology_refresh(kubernetes->topology);

@@ -38,7 +38,7 @@ struct kube_client {
     bool (*script)(struct kube_client *client, const struct fake_call *call,
                    struct kube_answer *answer);
     int scripted; /* the script's own */
-    struct kube_watch *watches[8];
+    struct kube_watch *watches[16];
     struct kube_request *requests; /* under way */
 };
 
