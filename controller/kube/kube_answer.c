@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { RETRY_AFTER_S_MAX = 3600 };
+enum { RETRY_AFTER_S_MAX = 3600, MESSAGE_BYTES_MAX = 1000 };
 
 static const char *const RESULT_NAMES[] = {
     [KUBE_OK] = "ok",
@@ -86,6 +86,13 @@ static void write_message(struct text *message, const struct http_answer *http,
         text_addf(message, "HTTP %d", http->code);
     if (cause != NULL)
         text_addf(message, " %s", json_get_string(cause, "message", ""));
+    if (message->length > MESSAGE_BYTES_MAX) {
+        message->length = MESSAGE_BYTES_MAX;
+        /* Not in the middle of a character. */
+        while (((unsigned char)message->bytes[message->length] & 0xc0) == 0x80)
+            message->length--;
+        message->bytes[message->length] = '\0';
+    }
     for (size_t i = 0; i < message->length; i++)
         if ((unsigned char)message->bytes[i] < 0x20)
             message->bytes[i] = ' ';

@@ -31,7 +31,8 @@ struct kube_watch {
     bool is_absent;      /* the kind is not served, and may be so */
     bool is_list_stale;  /* the list under way was older than `version` */
     bool is_list_due;    /* the next thing is a list, not a stream */
-    bool has_line;       /* the stream under way brought an event or a bookmark */
+    bool has_opened;     /* the stream under way was accepted */
+    bool has_line;       /* it brought an event or a bookmark */
     bool is_told_synced; /* what on_state was told last */
     int failures, empties;
     int64_t heard_ns, stream_started_ns;
@@ -261,6 +262,7 @@ static void on_stream_open(void *context)
     struct kube_watch *watch = context;
     watch->depth++;
     watch->heard_ns = now_ns();
+    watch->has_opened = true;
     if (watch->is_whole && !watch->is_told_synced)
         tell_state(watch, true);
     leave(watch);
@@ -337,7 +339,7 @@ static void stream_ended(struct kube_watch *watch)
 
 static void stream_failed(struct kube_watch *watch, const struct kube_answer *answer)
 {
-    if (now_ns() - watch->stream_started_ns >= LIVED_NS)
+    if (watch->has_opened && now_ns() - watch->stream_started_ns >= LIVED_NS)
         watch->failures = 0;
     if (answer->result == KUBE_EXPIRED) {
         watch->counts.expired++;
@@ -377,7 +379,7 @@ static void start_stream(struct kube_watch *watch)
     kube_query_add(&path, "resourceVersion", watch->version);
     kube_query_add(&path, "timeoutSeconds", seconds.bytes);
     watch->counts.watches++;
-    watch->has_line = false;
+    watch->has_opened = watch->has_line = false;
     watch->stream_started_ns = now_ns();
     watch->stream = kube_stream_start(watch->client,
                                       &(struct kube_stream){.path = path.bytes,
