@@ -1,6 +1,6 @@
-/* Events of the API: what was begun and how it ended, on each node and on the job. Best effort: they
- * go out after the action itself, nothing waits for them, and nothing is told twice (the name of an
- * Event follows from what it says).
+/* Events of the API: what was begun and how it ended, on each node and on the job. Best effort:
+ * they go out after the action itself, nothing waits for them, and nothing is told twice (the name
+ * of an Event follows from what it says).
  */
 #ifndef BROOM_ACTUATORS_KUBERNETES_EVENTS_H
 #define BROOM_ACTUATORS_KUBERNETES_EVENTS_H
