@@ -216,6 +216,7 @@ static enum status start_kubernetes(struct app *app, struct error *reterr)
     struct kubernetes_params params = {.kubeconfig = config->kubeconfig,
                                        .context = config->kube_context,
                                        .rack_label = config->rack_label,
+                                       .inventory = app->inventory,
                                        .write_topology_labels = config->write_topology_labels,
                                        .reads_only = config->mode == MODE_OBSERVE,
                                        .limits = kube_limits_default()};
