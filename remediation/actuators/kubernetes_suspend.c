@@ -146,6 +146,20 @@ static void patch(struct work_call *call, bool suspend)
 
 /* --- deciding --- */
 
+/* Somebody (a queue that admits jobs) resumed it before its pods were ended. */
+static bool old_pods_live(const struct work_call *call)
+{
+    size_t count = 0, old = 0;
+    const char *reason = NULL;
+    if (call->pods_seen_before == 0 || !workloads_pods_are_synced(call->owner, &reason))
+        return false;
+    AUTO_FREE const struct pod **pods = workloads_pods_of(call->owner, &call->item, &count);
+    for (size_t i = 0; i < count; i++)
+        old += pods[i]->seen <= call->pods_seen_before && !pods[i]->has_ended &&
+               pods[i]->deleted_ns == 0;
+    return old > 0;
+}
+
 static void answer_resumed(struct work_call *call)
 {
     const struct workload_item *item = &call->item;
@@ -159,6 +173,7 @@ static void answer_resumed(struct work_call *call)
 static void begin(struct work_call *call)
 {
     const struct workload_item *item = &call->item;
+    call->pods_seen_before = call->owner->pods.seen;
     if (item->is_suspended)
         work_call_answer(call, OUTCOME_REFUSED,
                          "%s %s/%s is suspended by somebody: not ours to resume", item->kind->kind,
@@ -181,6 +196,12 @@ static void decide(struct work_call *call)
                          item->operation, item->kind->kind, item->namespace_name, item->name);
     } else if (!is_ours(call)) {
         begin(call);
+    } else if (!item->is_suspended && strcmp(item->resumed, call->operation_id) != 0 &&
+               old_pods_live(call)) {
+        work_call_answer(call, OUTCOME_REFUSED,
+                         "%s %s/%s was resumed by somebody before its pods had ended: what admits "
+                         "it may have to restart it",
+                         item->kind->kind, item->namespace_name, item->name);
     } else if (!item->is_suspended) {
         answer_resumed(call);
     } else {

@@ -37,7 +37,11 @@ static void read_state(struct work_call *call)
     if (json_parse(view_of(text), &state, NULL) != OK)
         state = NULL; /* somebody wrote over it: nothing is known of before */
     call->retries_before = json_get_int(state, "retries", -1);
-    call->issued = (int)json_get_int(state, "issued", 1);
+    call->issued = json_get_int(state, "issued", 1) > 1 ? ISSUES_MAX : 1;
+    volcano_command_name(call->item.operation, call->issued, call->command);
+    const char *command = json_get_string(state, "command", "");
+    if (command[0] != '\0')
+        text_copy(call->command, sizeof call->command, command);
     if (!text_parse_time(view_of(json_get_string(state, "at", "")), &issued_ns))
         issued_ns = call->begun_ns;
     call->issued_ns = issued_ns;
@@ -96,7 +100,7 @@ static void put_job(struct json_writer *writer, const struct work_call *call, bo
     json_close(writer);
 }
 
-static void write_command(const struct work_call *call, const char *name, struct text *body)
+static void write_command(const struct work_call *call, struct text *body)
 {
     struct json_writer writer = json_writer(body);
     AUTO_TEXT message = {0};
@@ -106,7 +110,7 @@ static void write_command(const struct work_call *call, const char *name, struct
     json_put_string(&writer, "kind", "Command");
     json_add_key(&writer, "metadata");
     json_open_object(&writer);
-    json_put_string(&writer, "name", name);
+    json_put_string(&writer, "name", call->command);
     json_put_string(&writer, "namespace", call->ref.namespace_name);
     json_add_key(&writer, "ownerReferences");
     json_open_array(&writer);
@@ -128,6 +132,7 @@ static void write_intent(const struct work_call *call, struct text *body)
     json_open_object(&inner);
     json_put_int(&inner, "retries", call->retries_before);
     json_put_int(&inner, "issued", call->issued);
+    json_put_string(&inner, "command", call->command);
     json_put_time(&inner, "at", call->issued_ns);
     json_close(&inner);
     struct json_writer writer = json_writer(body);
@@ -154,11 +159,11 @@ static void read_to_follow(struct work_call *call)
     work_call_read(call, follow);
 }
 
-static void not_taken(struct work_call *call, const char *name, int64_t now_ns)
+static void not_taken(struct work_call *call, int64_t now_ns)
 {
     snprintf(call->waits_for, sizeof call->waits_for,
-             "the job controller to take Command %s/%.120s (is it up?)", call->ref.namespace_name,
-             name);
+             "the job controller to take Command %.80s/%s (is it up?)", call->ref.namespace_name,
+             call->command);
     if (now_ns - call->issued_ns < UNTOUCHED_NS) {
         work_call_later(call, FOLLOW_NS, read_to_follow);
         return;
@@ -166,7 +171,7 @@ static void not_taken(struct work_call *call, const char *name, int64_t now_ns)
     work_call_answer(
         call, OUTCOME_UNKNOWN,
         "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
-        call->ref.namespace_name, name);
+        call->ref.namespace_name, call->command);
 }
 
 static void taken(struct work_call *call, int64_t now_ns)
@@ -179,7 +184,9 @@ static void taken(struct work_call *call, int64_t now_ns)
         work_call_later(call, FOLLOW_NS, read_to_follow);
     } else if (call->issued < ISSUES_MAX) {
         call->issued++;
+        call->is_adopted = false;
         call->gone_ns = 0;
+        volcano_command_name(call->operation_id, call->issued, call->command);
         call->issued_ns = now_ns;
         issue(call);
     } else {
@@ -194,11 +201,9 @@ static void taken(struct work_call *call, int64_t now_ns)
 
 static void on_command(struct work_call *call, const struct kube_answer *answer)
 {
-    char name[VOLCANO_NAME_BYTES];
     int64_t now_ns = clock_now_ns();
-    volcano_command_name(call->operation_id, call->issued, name);
     if (answer->result == KUBE_OK) {
-        not_taken(call, name, now_ns);
+        not_taken(call, now_ns);
     } else if (answer->result == KUBE_NOT_FOUND) {
         taken(call, now_ns);
     } else {
@@ -210,11 +215,9 @@ static void on_command(struct work_call *call, const struct kube_answer *answer)
 
 static void ask_command(struct work_call *call, work_answer_fn *fn)
 {
-    char name[VOLCANO_NAME_BYTES];
     AUTO_TEXT path = {0};
-    volcano_command_name(call->operation_id, call->issued, name);
     add_commands_path(call, &path);
-    kube_path_add(&path, name);
+    kube_path_add(&path, call->command);
     work_call_get(call, path.bytes, fn);
 }
 
@@ -227,9 +230,8 @@ static void follow(struct work_call *call)
         work_call_answer(call, OUTCOME_REFUSED, "Job %s/%s has become %s", call->ref.namespace_name,
                          call->ref.name, call->item.said);
     else if (has_restarted(call))
-        work_call_answer(call, OUTCOME_SUCCEEDED, "Job %s/%s is %s, %" PRId64 " restarts",
-                         call->ref.namespace_name, call->ref.name, call->item.said,
-                         call->item.restarts);
+        work_call_answer(call, OUTCOME_SUCCEEDED, "Job %s/%s is %s, %s", call->ref.namespace_name,
+                         call->ref.name, call->item.said, call->item.budget);
     else
         ask_command(call, on_command);
 }
@@ -263,18 +265,18 @@ static void on_posted(struct work_call *call, const struct kube_answer *answer)
 
 static void post(struct work_call *call)
 {
-    char name[VOLCANO_NAME_BYTES];
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
-    volcano_command_name(call->operation_id, call->issued, name);
     add_commands_path(call, &path);
-    write_command(call, name, &body);
+    write_command(call, &body);
     work_call_post(call, path.bytes, &body, on_posted);
 }
 
 static void on_noted(struct work_call *call, const struct kube_answer *answer)
 {
-    if (answer->result == KUBE_OK)
+    if (answer->result == KUBE_OK && call->is_adopted)
+        work_call_later(call, 0, read_to_follow);
+    else if (answer->result == KUBE_OK)
         post(call);
     else if (answer->result == KUBE_CONFLICT)
         work_call_decide_again(call, call->issued > 1 ? issue : volcano_restart);
@@ -314,39 +316,59 @@ static bool is_settled(struct work_call *call)
     return true;
 }
 
+static void begin(struct work_call *call)
+{
+    call->retries_before = call->item.restarts;
+    call->pods_seen_before = call->owner->pods.seen;
+    call->issued = 1;
+    call->issued_ns = clock_now_ns();
+    if (!call->is_adopted)
+        volcano_command_name(call->operation_id, call->issued, call->command);
+    issue(call);
+}
+
+/* Two Commands would be two restarts: one that nobody took yet does for this operation too. */
+static void on_earlier_command(struct work_call *call, const struct kube_answer *answer)
+{
+    if (answer->result != KUBE_OK && answer->result != KUBE_NOT_FOUND) {
+        work_call_fail(call, answer);
+        return;
+    }
+    call->is_adopted = answer->result == KUBE_OK;
+    begin(call);
+}
+
 void volcano_restart(struct work_call *call)
 {
+    call->is_adopted = false;
     if (is_ours(call)) {
         call->has_begun = true;
         read_state(call);
         call->gone_ns = call->issued_ns;
         follow(call);
+    } else if (is_settled(call)) {
         return;
+    } else if (call->item.operation[0] != '\0') {
+        read_state(call);
+        ask_command(call, on_earlier_command);
+    } else {
+        begin(call);
     }
-    if (is_settled(call))
-        return;
-    call->retries_before = call->item.restarts;
-    call->pods_seen_before = call->owner->pods.seen;
-    call->issued = 1;
-    call->issued_ns = clock_now_ns();
-    issue(call);
 }
 
 /* --- polling --- */
 
 static void on_command_seen(struct work_call *call, const struct kube_answer *answer)
 {
-    char name[VOLCANO_NAME_BYTES];
     int64_t age_ns = clock_now_ns() - call->issued_ns;
-    volcano_command_name(call->operation_id, call->issued, name);
     if (answer->result == KUBE_OK && age_ns >= UNTOUCHED_NS)
         work_call_tell(
             call, POLL_RUNNING,
             "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
-            call->ref.namespace_name, name);
+            call->ref.namespace_name, call->command);
     else if (answer->result == KUBE_OK)
         work_call_tell(call, POLL_RUNNING, "Command %s/%s is not taken yet",
-                       call->ref.namespace_name, name);
+                       call->ref.namespace_name, call->command);
     else if (answer->result != KUBE_NOT_FOUND)
         work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
     else if (age_ns < WITHOUT_EFFECT_NS)
@@ -370,8 +392,8 @@ void volcano_poll(struct work_call *call)
         work_call_end(call, OUTCOME_REFUSED, POLL_DONE, "Job %s/%s has become %s",
                       item->namespace_name, item->name, item->said);
     else if (has_restarted(call))
-        work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %" PRId64 " restarts",
-                      item->namespace_name, item->name, item->said, item->restarts);
+        work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %s",
+                      item->namespace_name, item->name, item->said, item->budget);
     else
         ask_command(call, on_command_seen);
 }

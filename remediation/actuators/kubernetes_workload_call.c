@@ -77,6 +77,17 @@ const struct work_call *work_call_find_start(const struct workloads *owner,
     return NULL;
 }
 
+const struct work_call *work_call_find_of(const struct workloads *owner,
+                                          const struct workload_item *item)
+{
+    for (const struct work_call *call = owner->calls; call != NULL; call = call->next)
+        if (!call->is_poll && call->ref.kind == item->kind &&
+            strcmp(call->ref.name, item->name) == 0 &&
+            strcmp(call->ref.namespace_name, item->namespace_name) == 0)
+            return call;
+    return NULL;
+}
+
 static void end(struct work_call *call, enum outcome outcome, enum poll_state poll,
                 const char *format, va_list args) PRINTF_LIKE(4, 0);
 

@@ -35,7 +35,9 @@ struct work_call {
     enum poll_state said_poll;
     /* Volcano */
     int64_t retries_before, issued_ns, gone_ns;
-    int issued; /* Commands so far */
+    int issued;        /* Commands so far */
+    char command[128]; /* name of the one that is followed */
+    bool is_adopted;   /* it lay there from an earlier operation */
     uint64_t pods_seen_before;
     /* suspend and resume; evictions */
     bool had_pods;
@@ -50,6 +52,10 @@ void work_call_free(struct work_call *call); /* without an answer */
 /* The call that starts this operation in this process now, or NULL. */
 const struct work_call *work_call_find_start(const struct workloads *owner,
                                              const char *operation_id);
+
+/* The call that restarts this workload in this process now, or NULL. */
+const struct work_call *work_call_find_of(const struct workloads *owner,
+                                          const struct workload_item *item);
 
 /* Answers and frees. */
 void work_call_end(struct work_call *call, enum outcome outcome, enum poll_state poll,

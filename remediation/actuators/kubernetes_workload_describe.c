@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { MESSAGE_SHOWN = 160 };
+static const int64_t MINUTE_NS = INT64_C(60000000000);
 static const int64_t OVERDUE_NS = INT64_C(5000000000); /* a kubelet's report takes a moment */
 
 /* What is gathered about one job. */
@@ -190,8 +191,11 @@ static bool wait_for_end(const struct scene *scene, struct text *text)
     if (others > 1)
         text_addf(text, ", and %zu more", others - 1);
     if (oldest->deleted_ns > 1 && overdue_ns > OVERDUE_NS) {
-        text_add(text, ": overdue by ");
-        text_add_duration(text, overdue_ns / INT64_C(1000000000) * INT64_C(1000000000));
+        text_add(text, ": overdue");
+        if (overdue_ns >= MINUTE_NS) { /* not every second a new sentence */
+            text_add(text, " by ");
+            text_add_duration(text, overdue_ns / MINUTE_NS * MINUTE_NS);
+        }
         if (is_down(scene, oldest->node))
             text_add(text, ", the node is not ready");
     }
@@ -283,6 +287,16 @@ static bool wait_for_controller(const struct scene *scene, struct text *text)
     return true;
 }
 
+/* What the restart of it that is under way here waits for. */
+static bool wait_for_call(const struct scene *scene, struct text *text)
+{
+    const struct work_call *call = work_call_find_of(scene->workloads, scene->item);
+    if (call == NULL || call->waits_for[0] == '\0')
+        return false;
+    text_add(text, call->waits_for);
+    return true;
+}
+
 /* The first thing that keeps a job from running. */
 static const char *find_wait(const struct scene *scene, const char *phase)
 {
@@ -291,7 +305,8 @@ static const char *find_wait(const struct scene *scene, const char *phase)
     if (ends)
         return NULL;
     bool waits = wait_for_end(scene, &text) || wait_for_resume(scene, &text) ||
-                 wait_for_place(scene, &text) || wait_for_domain(scene, &text);
+                 wait_for_place(scene, &text) || wait_for_domain(scene, &text) ||
+                 wait_for_call(scene, &text);
     if (!waits && strcmp(phase, "running") != 0)
         waits = wait_for_start(scene, &text) || wait_for_controller(scene, &text);
     return waits ? keep_text(scene->workloads, &text) : NULL;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const char GPU[] = "nvidia.com/gpu";
-enum { GROUPS_MAX = 256, PODS_MAX = 131072 };
+enum { GROUPS_MAX = 256, PODS_MAX = 131072, NUMBER_MAX = 1000000000 };
 
 /* --- small readers --- */
 
@@ -30,6 +30,13 @@ int32_t workload_read_count(const struct json *quantity)
     else if (!text_parse_int(view_of(json_string(quantity, "")), &value))
         return 0;
     return value < 0 || value > PODS_MAX ? 0 : (int32_t)value;
+}
+
+/* A counter of a status or a limit of a spec, kept in what arithmetic bears. */
+static int64_t read_number(const struct json *object, const char *key, int64_t fallback)
+{
+    int64_t value = json_get_int(object, key, fallback);
+    return value < -1 ? -1 : value > NUMBER_MAX ? NUMBER_MAX : value;
 }
 
 /* A count of pods: absent is `fallback`, nonsense 0. */
@@ -137,6 +144,35 @@ static const struct phase_row VOLCANO_PHASES[] = {
     {"Failed", WORKLOAD_FAILED},         {"Completed", WORKLOAD_FINISHED},
 };
 
+static bool is_about_lost_pods(const struct json *policy)
+{
+    const struct json *event = json_first(json_get(policy, "events"));
+    const char *word = json_get_string(policy, "event", "");
+    for (;;) {
+        if (strcmp(word, "PodFailed") == 0 || strcmp(word, "PodEvicted") == 0 ||
+            strcmp(word, "*") == 0)
+            return true;
+        if (event == NULL)
+            return false;
+        word = json_string(event, "");
+        event = json_next(event);
+    }
+}
+
+/* Tells of a policy that takes the job down for the loss of a pod. */
+static void add_ending_policy(const struct json *policies, struct text *text)
+{
+    for (const struct json *one = json_first(policies); one != NULL; one = json_next(one)) {
+        const char *action = json_get_string(one, "action", "");
+        bool ends = strcmp(action, "TerminateJob") == 0 || strcmp(action, "AbortJob") == 0 ||
+                    strcmp(action, "CompleteJob") == 0;
+        if (ends && is_about_lost_pods(one)) {
+            text_addf(text, "; by its policy %s it ends when a pod is lost", action);
+            return;
+        }
+    }
+}
+
 /* RestartJob adds one to retryCount, and a job in Restarting whose retryCount has reached maxRetry
  * becomes Failed: it survives one restart less than maxRetry. Both members are absent at their
  * defaults. */
@@ -144,15 +180,21 @@ static void read_volcano(const struct json *object, struct workload_item *item)
 {
     const struct json *spec = json_get(object, "spec");
     const struct json *status = json_get(object, "status");
-    int64_t max = json_get_int(spec, "maxRetry", 3);
+    int64_t max = read_number(spec, "maxRetry", 3);
     look_up_phase(VOLCANO_PHASES, ARRAY_LEN(VOLCANO_PHASES),
                   json_get_string(json_get(status, "state"), "phase", ""), item);
-    item->restarts = json_get_int(status, "retryCount", 0);
+    item->restarts = read_number(status, "retryCount", 0);
     item->restarts_max = max > 0 ? max - 1 : 0;
+    AUTO_TEXT budget = {0};
+    text_addf(&budget, "%" PRId64 " of its %" PRId64 " retries are used", item->restarts, max);
+    add_ending_policy(json_get(spec, "policies"), &budget);
     const struct json *task = json_first(json_get(spec, "tasks"));
-    for (; task != NULL; task = json_next(task))
+    for (; task != NULL; task = json_next(task)) {
         add_group(item, json_get_string(task, "name", "default"), 1, read_pods(task, "replicas", 1),
                   deep(task, "template", "spec"));
+        add_ending_policy(json_get(task, "policies"), &budget);
+    }
+    item->budget = text_take(&budget);
     if (item->restarts + 1 >= max) {
         char sentence[160];
         snprintf(sentence, sizeof sentence,
@@ -171,11 +213,11 @@ static void read_jobset(const struct json *object, struct workload_item *item)
     item->phase = WORKLOAD_RUNNING;
     if (!says(object, "Failed", WORKLOAD_FAILED, item))
         says(object, "Completed", WORKLOAD_FINISHED, item);
-    item->restarts = json_get_int(status, "restarts", 0);
+    item->restarts = read_number(status, "restarts", 0);
     snprintf(budget, sizeof budget,
              "%" PRId64 " of its %" PRId64 " restarts are used, none by suspend and resume",
-             json_get_int(status, "restartsCountTowardsMax", 0),
-             json_get_int(json_get(spec, "failurePolicy"), "maxRestarts", 0));
+             read_number(status, "restartsCountTowardsMax", 0),
+             read_number(json_get(spec, "failurePolicy"), "maxRestarts", 0));
     item->budget = xstrdup(budget);
     const struct json *job = json_first(json_get(spec, "replicatedJobs"));
     for (; job != NULL; job = json_next(job)) {
@@ -195,11 +237,11 @@ static void read_job(const struct json *object, struct workload_item *item)
     if (!says(object, "Failed", WORKLOAD_FAILED, item) &&
         !says(object, "FailureTarget", WORKLOAD_FAILED, item))
         says(object, "Complete", WORKLOAD_FINISHED, item);
-    item->restarts = json_get_int(json_get(object, "status"), "failed", 0);
+    item->restarts = read_number(json_get(object, "status"), "failed", 0);
     snprintf(budget, sizeof budget,
              "%" PRId64 " pods have failed of the %" PRId64
              " that it may lose, none by suspend and resume",
-             item->restarts, json_get_int(spec, "backoffLimit", 6));
+             item->restarts, read_number(spec, "backoffLimit", 6));
     item->budget = xstrdup(budget);
     add_group(item, "", 1, read_pods(spec, "completions", read_pods(spec, "parallelism", 1)),
               deep(spec, "template", "spec"));
@@ -226,10 +268,10 @@ static void read_pytorchjob(const struct json *object, struct workload_item *ite
         says(object, "Restarting", WORKLOAD_RESTARTING, item);
     const struct json *one = json_first(deep(object, "status", "replicaStatuses"));
     for (; one != NULL; one = json_next(one))
-        failed += json_get_int(one, "failed", 0);
+        failed += read_number(one, "failed", 0);
     item->restarts = failed;
     snprintf(budget, sizeof budget, "%" PRId64 " pods have failed, backoffLimit %" PRId64, failed,
-             json_get_int(json_get(spec, "runPolicy"), "backoffLimit", -1));
+             read_number(json_get(spec, "runPolicy"), "backoffLimit", -1));
     item->budget = xstrdup(budget);
     add_replica_type(item, spec, "Master", "master");
     add_replica_type(item, spec, "Worker", "worker");
@@ -302,7 +344,8 @@ void workload_item_read(const struct workload_kind *kind, const struct json *obj
         .resumed = xstrdup(json_get_string(notes, WORKLOAD_RESUMED, "")),
         .checkpoint = xstrdup(json_get_string(notes, WORKLOAD_CHECKPOINT, "")),
     };
-    if (text_parse_int(view_of(json_get_string(notes, WORKLOAD_RESTARTS, "")), &ours) && ours > 0)
+    if (text_parse_int(view_of(json_get_string(notes, WORKLOAD_RESTARTS, "")), &ours) && ours > 0 &&
+        ours < NUMBER_MAX)
         ret_item->restarts_ours = ours;
     kind->read(object, ret_item);
     if (ret_item->cannot_restart == NULL)

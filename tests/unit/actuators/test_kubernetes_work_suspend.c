@@ -56,12 +56,18 @@ static void controller_sleeps(struct kube_client *client, const struct fake_call
         set_job(acted_on, false, false, NOTE_RESUMED, "");
 }
 
-/* Resumed by somebody while we wait. */
-static void somebody_resumes(struct kube_client *client, const struct fake_call *call)
+/* Resumed by somebody while we wait: at once, or when its pods have ended. */
+static void somebody_resumes_at_once(struct kube_client *client, const struct fake_call *call)
 {
     (void)client;
     (void)call;
     set_job(acted_on, false, true, NOTE_BEGUN, "");
+}
+
+static void somebody_resumes(struct kube_client *client, const struct fake_call *call)
+{
+    somebody_resumes_at_once(client, call);
+    fake_gone(client, PODS_LIST, "default", "llm-0");
 }
 
 static void somebody_takes_over(struct kube_client *client, const struct fake_call *call)
@@ -184,6 +190,16 @@ TEST(a_job_that_somebody_resumes_meanwhile_was_restarted_all_the_same)
     CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUCCEEDED);
     CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "resumed by somebody else"));
     CU_ASSERT_EQUAL(bench.client.call_count, 1);
+    bench_close(&bench);
+}
+
+TEST(a_job_whose_pods_lived_through_somebodys_resume_was_not_restarted)
+{
+    struct bench bench;
+    open_running(&bench);
+    start_with(&bench, somebody_resumes_at_once);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_REFUSED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "before its pods had ended"));
     bench_close(&bench);
 }
 
@@ -357,6 +373,7 @@ TESTS(T(a_restart_suspends_waits_for_the_pods_and_resumes),
       T(pods_that_were_kept_for_their_logs_do_not_hold_a_restart),
       T(what_somebody_else_suspended_is_never_resumed), T(a_job_that_has_ended_is_not_restarted),
       T(a_job_that_somebody_resumes_meanwhile_was_restarted_all_the_same),
+      T(a_job_whose_pods_lived_through_somebodys_resume_was_not_restarted),
       T(another_operation_that_takes_the_job_over_ends_this_one),
       T(a_conflict_and_a_lost_answer_are_found_out_by_reading),
       T(a_job_that_changes_all_the_time_is_given_up),

@@ -370,6 +370,53 @@ TEST(a_start_after_a_crash_goes_on_where_it_was)
     bench_close(&bench);
 }
 
+TEST(a_command_that_an_earlier_operation_left_does_for_this_one)
+{
+    struct bench bench;
+    struct action action = restart_action("INC-3/1/4/2", WORKLOAD);
+    bench_open(&bench);
+    acted_on = &bench;
+    keep_notes(&bench, "Running", 0, 1, clock_now_ns() - INT64_C(600000000000));
+    fake_set(&bench.client, COMMAND, "{}");
+    run_start(&bench, &action);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN); /* nobody takes it */
+    CU_ASSERT_EQUAL(count_writes(&bench, "POST", COMMANDS), 0);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(body_of(&bench, "PATCH", JOB_PATH, 0), "\\\"command\\\":\\\"broom-inc-3-1-4-1\\\""));
+    bench_close(&bench);
+}
+
+TEST(a_command_of_an_earlier_operation_that_is_gone_is_followed_by_one_of_our_own)
+{
+    struct bench bench;
+    struct action action = restart_action("INC-3/1/4/2", WORKLOAD);
+    bench_open(&bench);
+    acted_on = &bench;
+    keep_notes(&bench, "Running", 0, 1, clock_now_ns() - INT64_C(600000000000));
+    run_start(&bench, &action);
+    CU_ASSERT_EQUAL(count_writes(&bench, "POST", COMMANDS), 1);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(body_of(&bench, "POST", COMMANDS, 0), "\"name\":\"broom-inc-3-1-4-2\""));
+    bench_close(&bench);
+}
+
+TEST(a_policy_that_ends_the_job_for_a_lost_pod_is_told)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_set(&bench.client, JOB_PATH,
+             "{\"metadata\":{\"name\":\"llm\",\"namespace\":\"default\",\"uid\":\"u-1\","
+             "\"annotations\":{\"broomwagon.io/operation\":\"" OPERATION "\"}},\"spec\":{"
+             "\"policies\":[{\"event\":\"PodEvicted\",\"action\":\"RestartTask\"},{\"events\":["
+             "\"TaskCompleted\",\"PodFailed\"],\"action\":\"TerminateJob\"}]},\"status\":{"
+             "\"state\":{\"phase\":\"Restarting\"},\"retryCount\":1}}");
+    start_with(&bench, NULL);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUCCEEDED);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(bench.reason, "by its policy TerminateJob it ends when a pod is lost"));
+    bench_close(&bench);
+}
+
 TEST(names_of_commands_are_names_of_objects)
 {
     char name[VOLCANO_NAME_BYTES];
@@ -395,4 +442,7 @@ TESTS(T(a_restart_is_one_command_by_a_name_made_of_the_operation),
       T(a_command_that_was_taken_without_effect_is_issued_once_more),
       T(two_commands_without_effect_are_refused_and_said), T(a_job_that_fails_meanwhile_is_told),
       T(poll_only_reads_and_knows_each_state), T(a_start_after_a_crash_goes_on_where_it_was),
+      T(a_command_that_an_earlier_operation_left_does_for_this_one),
+      T(a_command_of_an_earlier_operation_that_is_gone_is_followed_by_one_of_our_own),
+      T(a_policy_that_ends_the_job_for_a_lost_pod_is_told),
       T(names_of_commands_are_names_of_objects))
