@@ -23,6 +23,8 @@ static const struct command commands[] = {
     {"jobs", "the jobs being watched, their step and pace", cmd_jobs, NULL},
     {"ranks", "every rank of a job; --slow for the suspects", cmd_ranks, NULL},
     {"incidents", "list; show, timeline, note, ack, decline INC-n", cmd_incidents, NULL},
+    {"topology", "racks and nodes, who says where they stand", cmd_topology, NULL},
+    {"layout", "where the ranks of a job go when it starts again", cmd_layout, NULL},
     {NULL, "Steering the robot", NULL, NULL},
     {"approve", "let it do what INC-n waits for", cmd_approve, NULL},
     {"abort", "stop it on INC-n", cmd_abort, NULL},

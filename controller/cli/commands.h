@@ -10,6 +10,8 @@
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_jobs(struct cli *cli, int argc, char **argv);
 int cmd_ranks(struct cli *cli, int argc, char **argv);
+int cmd_topology(struct cli *cli, int argc, char **argv);
+int cmd_layout(struct cli *cli, int argc, char **argv);
 int cmd_incidents(struct cli *cli, int argc, char **argv); /* list, or the word behind it */
 int cmd_incident_show(struct cli *cli, int argc, char **argv);
 int cmd_incident_timeline(struct cli *cli, int argc, char **argv);

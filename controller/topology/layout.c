@@ -149,6 +149,16 @@ void plan_close(struct plan *plan)
     xfree(plan->position_of);
 }
 
+bool is_host_name(const char *name)
+{
+    if (name[0] == '\0')
+        return false;
+    for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++)
+        if (*c <= ' ' || *c == 0x7f || *c == '=')
+            return false;
+    return true;
+}
+
 static int by_text(const void *left, const void *right)
 {
     return strcmp(*(const char *const *)left, *(const char *const *)right);
@@ -160,6 +170,10 @@ static enum status check_nodes(const struct layout_request *request, struct erro
     for (size_t n = 0; n < request->node_count; n++)
         names[n] = request->nodes[n].name;
     qsort(names, request->node_count, sizeof *names, by_text);
+    for (size_t n = 0; n < request->node_count; n++)
+        if (!is_host_name(names[n]))
+            return error_set(reterr, ERR_INVALID,
+                             "node '%s': this name cannot stand in a list of hosts", names[n]);
     for (size_t n = 1; n < request->node_count; n++)
         if (strcmp(names[n], names[n - 1]) == 0)
             return error_set(reterr, ERR_INVALID, "node '%s' is named twice", names[n]);
@@ -270,9 +284,13 @@ static struct layout *layout_new(const struct plan *plan, const struct choice *c
     size_t world = (size_t)plan->job->world_size;
     layout->job = xstrdup(plan->job->name);
     layout->nodes = xcalloc(request->node_count + 1, sizeof *layout->nodes);
+    layout->domains = xcalloc(request->node_count + 1, sizeof *layout->domains);
     layout->node_count = request->node_count;
-    for (size_t n = 0; n < request->node_count; n++)
+    for (size_t n = 0; n < request->node_count; n++) {
+        const char *domain = request->nodes[n].nvlink_domain;
         layout->nodes[n] = xstrdup(request->nodes[n].name);
+        layout->domains[n] = domain != NULL ? xstrdup(domain) : NULL;
+    }
     layout->ranks = xcalloc(world, sizeof *layout->ranks);
     memcpy(layout->ranks, choice->best, world * sizeof *layout->ranks);
     find_rails(plan, layout->ranks);
@@ -328,9 +346,12 @@ void layout_free(struct layout *layout)
 {
     if (layout == NULL)
         return;
-    for (size_t n = 0; n < layout->node_count; n++)
+    for (size_t n = 0; n < layout->node_count; n++) {
         xfree(layout->nodes[n]);
+        xfree(layout->domains[n]);
+    }
     xfree(layout->nodes);
+    xfree(layout->domains);
     xfree(layout->ranks);
     xfree(layout->job);
     text_done(&layout->violations);

@@ -52,8 +52,9 @@ enum layout_rule {
 };
 
 struct layout {
-    char *job;    /* owned */
-    char **nodes; /* names, owned, in the order of the request */
+    char *job;      /* owned */
+    char **nodes;   /* names, owned, in the order of the request */
+    char **domains; /* NVLink domain of each, owned, or NULL */
     size_t node_count;
     struct layout_place *ranks; /* world_size entries */
     int32_t world_size, gpus_per_node;
@@ -111,7 +112,7 @@ bool layout_form_parse(const char *name, enum layout_form *ret_form);
 
 /* JSON: {"job","world_size","gpus_per_node","by_counting","in_order","domains_known","moved",
  * "broken":{"tensor_groups","expert_sets","replicas","rails"},"violations":["..."],
- * "nodes":["..."],"ranks":[{"rank","node","gpu","rail"}]}.
+ * "nodes":[{"node","nvlink_domain"}],"ranks":[{"rank","node","gpu","rail"}]}.
  * ERR_REFUSED: a hostfile of a layout that is not by counting; the message says which form can. */
 MUST_CHECK enum status layout_write(const struct layout *layout, enum layout_form form,
                                     struct text *out, struct error *reterr);

@@ -1,6 +1,8 @@
 /* A layout in the forms that launchers read. */
 #include "controller/topology/layout.h"
 
+#include "controller/topology/layout_state.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -59,8 +61,12 @@ static void write_json(const struct layout *layout, struct text *out)
     write_violations(layout, &writer);
     json_add_key(&writer, "nodes");
     json_open_array(&writer);
-    for (size_t n = 0; n < layout->node_count; n++)
-        json_add_string(&writer, layout->nodes[n]);
+    for (size_t n = 0; n < layout->node_count; n++) {
+        json_open_object(&writer);
+        json_put_string(&writer, "node", layout->nodes[n]);
+        json_put_string(&writer, "nvlink_domain", layout->domains[n]);
+        json_close(&writer);
+    }
     json_close(&writer);
     json_add_key(&writer, "ranks");
     json_open_array(&writer);
@@ -78,9 +84,14 @@ static void write_json(const struct layout *layout, struct text *out)
 
 static void read_nodes(struct layout *layout, const struct json *nodes)
 {
-    layout->nodes = xcalloc(json_size(nodes) + 1, sizeof *layout->nodes);
-    for (const struct json *node = json_first(nodes); node != NULL; node = json_next(node))
-        layout->nodes[layout->node_count++] = xstrdup(json_string(node, ""));
+    size_t room = json_size(nodes) + 1;
+    layout->nodes = xcalloc(room, sizeof *layout->nodes);
+    layout->domains = xcalloc(room, sizeof *layout->domains);
+    for (const struct json *node = json_first(nodes); node != NULL; node = json_next(node)) {
+        const char *domain = json_get_string(node, "nvlink_domain", NULL);
+        layout->nodes[layout->node_count] = xstrdup(json_get_string(node, "node", ""));
+        layout->domains[layout->node_count++] = domain != NULL ? xstrdup(domain) : NULL;
+    }
 }
 
 /* Nodes of neighbouring ranks are mostly the same or the next one. */
@@ -103,7 +114,7 @@ static enum status read_ranks(struct layout *layout, const struct json *ranks, s
         near = find_node(layout, json_get_string(item, "node", ""), near);
         int64_t gpu = json_get_int(item, "gpu", -1);
         if (json_get_int(item, "rank", -1) != at || near == JOB_NONE || gpu < 0 ||
-            gpu >= LAYOUT_GPUS_MOST)
+            gpu >= LAYOUT_GPUS_MOST || !is_host_name(layout->nodes[near]))
             return error_set(reterr, ERR_INVALID, "ranks[%d]: is not a rank of a layout", at);
         layout->ranks[at] = (struct layout_place){
             .node = near, .gpu = (int16_t)gpu, .rail = (int16_t)json_get_int(item, "rail", gpu)};

@@ -37,4 +37,7 @@ void place_by_groups(const struct plan *plan, struct layout_place *places);
 void score_places(const struct plan *plan, const struct layout_place *places,
                   int32_t ret_broken[LAYOUT_RULE_COUNT], struct text *sentences);
 
+/* Lists of hosts have no quotes: a name is printable, without blanks and '='. */
+bool is_host_name(const char *name);
+
 #endif

@@ -261,7 +261,7 @@ TEST(without_known_racks_only_trays_are_looked_after)
     CU_ASSERT_EQUAL(layout->broken[LAYOUT_TENSOR], 0);
 }
 
-TEST(a_node_that_is_named_twice_is_refused)
+TEST(a_node_that_is_named_twice_or_breaks_a_list_is_refused)
 {
     struct cluster cluster;
     struct error error = {0};
@@ -270,6 +270,10 @@ TEST(a_node_that_is_named_twice_is_refused)
     struct layout_nodes nodes = layout_nodes_named(cluster.job, names, 3);
     CU_ASSERT_PTR_NULL(plan_nodes(&cluster, &nodes, false, &error));
     CU_ASSERT_STRING_EQUAL(error.message, "node 'a0' is named twice");
+    static const char *const odd[] = {"a0", "a1 slots=99\nevil"};
+    struct layout_nodes odd_nodes = layout_nodes_named(cluster.job, odd, 2);
+    CU_ASSERT_PTR_NULL(plan_nodes(&cluster, &odd_nodes, false, &error));
+    CU_ASSERT_EQUAL(error.status, ERR_INVALID);
     job_free(cluster.job);
 }
 
@@ -294,11 +298,13 @@ TEST(json_comes_back_as_the_same_layout)
 
 TEST(what_is_no_layout_is_not_read_as_one)
 {
-    static const char *const documents[] = {
-        "{}", "[]", "{\"gpus_per_node\":4,\"ranks\":[{\"rank\":1}]}",
-        "{\"gpus_per_node\":4,\"nodes\":[\"a\"],\"ranks\":[{\"rank\":0,\"node\":\"b\",\"gpu\":0}]}",
-        "{\"gpus_per_node\":4,\"nodes\":[\"a\"],\"ranks\":[{\"rank\":0,\"node\":\"a\",\"gpu\":900}]"
-        "}"};
+    static const char *const documents[] = {"{}", "[]",
+                                            "{\"gpus_per_node\":4,\"ranks\":[{\"rank\":1}]}",
+                                            "{\"gpus_per_node\":4,\"nodes\":[{\"node\":\"a\"}],"
+                                            "\"ranks\":[{\"rank\":0,\"node\":\"b\",\"gpu\":0}]}",
+                                            "{\"gpus_per_node\":4,\"nodes\":[{\"node\":\"a\"}],"
+                                            "\"ranks\":[{\"rank\":0,\"node\":\"a\",\"gpu\":900}]"
+                                            "}"};
     for (size_t i = 0; i < ARRAY_LEN(documents); i++) {
         AUTO(json_free) struct json *root = NULL;
         AUTO(layout_free) struct layout *layout = NULL;
@@ -345,5 +351,6 @@ TESTS(T(nothing_moves_where_today_is_as_good_as_it_gets),
       T(peers_that_do_not_meet_on_a_rail_are_told),
       T(a_list_of_hosts_is_only_given_where_counting_is_right),
       T(the_rail_of_a_gpu_is_what_the_job_says), T(without_known_racks_only_trays_are_looked_after),
-      T(a_node_that_is_named_twice_is_refused), T(json_comes_back_as_the_same_layout),
-      T(what_is_no_layout_is_not_read_as_one), T(forms_are_what_their_readers_take))
+      T(a_node_that_is_named_twice_or_breaks_a_list_is_refused),
+      T(json_comes_back_as_the_same_layout), T(what_is_no_layout_is_not_read_as_one),
+      T(forms_are_what_their_readers_take))
