@@ -201,6 +201,24 @@ static void start_promise(struct remediation *core, struct incident *incident)
     planned_done(&planned);
 }
 
+static void say_resume(struct remediation *core, struct incident *incident)
+{
+    AUTO_TEXT resume = {0};
+    place_add_resume(core, incident, &resume);
+    record_timeline(core, incident, "resumes_from", "broomd", "The job %s",
+                    resume.length > 0 ? resume.bytes : "resumes from a step that is not known");
+}
+
+/* Somebody restarts it already, and a second restart on top of that could end both. */
+static void join_restart(struct remediation *core, struct incident *incident)
+{
+    if (incident->restarts_before > 0)
+        incident->restarts_before--; /* the one under way is counted and is the one that we want */
+    record_timeline(core, incident, "restart_joined", "broomd",
+                    "The job is being restarted already: no second restart on top of it");
+    look_dispatch(core, incident, EVENT_STEP_SUCCEEDED, "a restart is under way");
+}
+
 static void start_restart(struct remediation *core, struct incident *incident)
 {
     struct planned planned = {.verb = VERB_RESTART_JOB, .step = incident->step};
@@ -217,7 +235,11 @@ static void start_restart(struct remediation *core, struct incident *incident)
         incident->step_at_fault = job->progress.step;
     incident->restarts_before = seen != NULL ? seen->restarts : -1;
     text_copy(incident->uid_before, sizeof incident->uid_before, seen != NULL ? seen->uid : "");
-    launch(core, incident, &planned);
+    say_resume(core, incident);
+    if (seen != NULL && strcmp(seen->phase, "restarting") == 0)
+        join_restart(core, incident);
+    else
+        launch(core, incident, &planned);
     planned_done(&planned);
 }
 

@@ -49,7 +49,7 @@ struct job_state *core_job(struct remediation *core, const char *name)
         }
     core->jobs = array_grow(core->jobs, core->job_count, &core->job_capacity, sizeof *core->jobs);
     struct job_state *job = &core->jobs[core->job_count++];
-    *job = (struct job_state){.name = xstrdup(name), .told_ns = core->now_ns};
+    *job = (struct job_state){.name = xstrdup(name), .told_ns = core->now_ns, .restarts_seen = -1};
     return job;
 }
 
@@ -379,6 +379,8 @@ void remediation_world(struct remediation *core, const struct world *world, int6
     begin(core, now_ns);
     core->describe_asked = false;
     world_view_set(&core->world, world, core->now_ns);
+    if (core->world.known)
+        restarts_watch(core);
     for (size_t i = 0; core->world.known && i < core->incident_count; i++) {
         struct incident *incident = core->incidents[i];
         fence_watch(core, incident);

@@ -15,6 +15,7 @@ enum {
     OPEN_INCIDENTS_MAX = 1024,  /* over it verdicts are recorded only */
     ENDED_INCIDENTS_MAX = 1024, /* memory of ended ones */
     STORM_RACKS_MIN = 3,
+    RESTART_CYCLES_MAX = 3, /* restarts without a step until a person is asked */
     STORM_PERCENT = 40,
 };
 
@@ -48,6 +49,12 @@ struct job_state {
     bool progress_known;
     int64_t advanced_ns; /* when the step last moved, on our clock */
     int64_t told_ns;     /* when something was last said of it */
+    /* Restarts as the cluster shows them, whoever makes them. */
+    int64_t restarting_since_ns; /* 0: it is not */
+    int64_t restarts_seen;       /* the scheduler's count; -1 not seen yet */
+    int64_t cycle_ns;            /* when the last restart began; 0 none seen */
+    int cycles;                  /* restarts in a row without a step between them */
+    bool stuck_told;             /* people know that the present restart does not end */
 };
 
 /* A hardware accusation that the job's progress does not bear out. */
@@ -148,6 +155,8 @@ void fold_rejudge(struct remediation *core, struct incident *incident);
 /* A tray accused on its own account, outside any verdict: opens an incident. */
 void fold_accuse_node(struct remediation *core, const char *job, const char *node,
                       const char *source);
+/* The same for a whole job that does not get back to work; NULL when it is told already. */
+struct incident *fold_accuse_job(struct remediation *core, const char *job, const char *source);
 /* Rule, plan, mode and severity by the present policies; false when the rule's `unless` asks to
  * wait. */
 bool fold_choose_rule(struct remediation *core, struct incident *incident);
@@ -209,6 +218,12 @@ void fence_watch(struct remediation *core, struct incident *incident);
 void fence_add_due(const struct remediation *core, const struct incident *incident,
                    struct names *nodes);
 
+/* restarts.c: restarts as the cluster shows them. A new world: one that does not end, or that comes
+ * again and again without a step, is an incident where none is open. */
+void restarts_watch(struct remediation *core);
+/* Restarts of ours that the job has not answered with a step. */
+int restarts_without_step(const struct remediation *core, const char *job);
+
 /* place.c: from the restart to the job's new place. */
 void place_watch(struct remediation *core, struct incident *incident); /* restarting, placing */
 void place_add_stuck_due(const struct remediation *core, const struct incident *incident,
@@ -216,6 +231,9 @@ void place_add_stuck_due(const struct remediation *core, const struct incident *
 bool place_is_reached(const struct remediation *core, const struct incident *incident);
 void place_note_landing(struct remediation *core, struct incident *incident);
 void place_settle(struct remediation *core, struct incident *incident);
+/* "resumes from step 1200, saved 2027-01-15T08:02:00Z; 34 steps are lost"; nothing when unknown. */
+void place_add_resume(const struct remediation *core, const struct incident *incident,
+                      struct text *out);
 bool place_has_to_settle(const struct incident *incident);
 
 #endif

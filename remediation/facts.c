@@ -148,11 +148,36 @@ static bool will_restart_soon(const struct incident *other)
            step != NULL && step->kind != STEP_RESTART_JOB;
 }
 
+/* What cannot be finished is not begun: a restart that would be refused, or that has brought no
+ * step three times running, needs a person before anything is taken out for it. */
+static bool may_be_restarted(const struct remediation *core, const struct incident *incident,
+                             const struct plan_step *step, struct facts *facts)
+{
+    const struct view_job *seen = world_view_job(&core->world, incident->job);
+    int cycles = restarts_without_step(core, incident->job);
+    bool begins = step->kind == STEP_CORDON || step->kind == STEP_FENCE ||
+                  step->kind == STEP_RESTART_JOB;
+    if (!begins || !plan_has(&incident->plan, STEP_RESTART_JOB) ||
+        incident->restart_started_ns != 0)
+        return true;
+    if (seen != NULL && seen->restart_refusal[0] != '\0')
+        snprintf(facts->job, sizeof facts->job, "a person: no restart can be made: %.200s",
+                 seen->restart_refusal);
+    else if (cycles >= RESTART_CYCLES_MAX)
+        snprintf(facts->job, sizeof facts->job,
+                 "a person: broomd restarted job %.120s %d times and it made no new step",
+                 incident->job, cycles);
+    facts->refused = facts->job[0] != '\0';
+    return !facts->refused;
+}
+
 /* Nothing of a job is taken out, and it is not restarted again, while another incident restarts it.
  */
 static bool job_fact(const struct remediation *core, const struct incident *incident,
                      const struct plan_step *step, struct facts *facts)
 {
+    if (!may_be_restarted(core, incident, step, facts))
+        return false;
     for (size_t i = 0; i < core->incident_count; i++) {
         const struct incident *other = core->incidents[i];
         bool restarts = incident_in_restart(other);

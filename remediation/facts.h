@@ -15,6 +15,7 @@ struct facts {
     char restart[SENTENCE_BYTES];
     char worth[SENTENCE_BYTES];
     char job[SENTENCE_BYTES];
+    bool refused; /* `job` is something that only a person can change */
 };
 
 /* Reads the core and the incident; updates nothing but the incident's cost figures. */

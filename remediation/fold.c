@@ -598,29 +598,40 @@ void fold_verdict(struct remediation *core, const struct job *job, const struct 
     record_verdict(core, job->name, verdict, source, incident != NULL ? incident->ref : NULL, NULL);
 }
 
-void fold_accuse_node(struct remediation *core, const char *job, const char *node,
-                      const char *source)
+/* Not asked whether it is stale: it stands now, because somebody says so now. */
+static struct incident *accuse(struct remediation *core, const char *job, struct verdict *verdict,
+                               const char *source, const char *note)
 {
     const struct job_state *state = core_find_job(core, job);
     AUTO(job_free)
     struct job *unknown = state == NULL || state->job == NULL ? job_new(job, 1) : NULL;
-    struct verdict verdict = {.kind = VERDICT_FAULT,
-                              .scope = SCOPE_TRAY,
-                              .cause = CAUSE_UNKNOWN,
-                              .slowdown = 1,
-                              .confidence = 1,
-                              .evict = true,
-                              .step = JOB_NONE,
-                              .since_step = JOB_NONE,
-                              .time_ns = core->now_ns};
+    verdict->cause = CAUSE_UNKNOWN;
+    verdict->slowdown = verdict->confidence = 1;
+    verdict->step = verdict->since_step = JOB_NONE;
+    verdict->time_ns = core->now_ns;
+    struct incident *incident = fold_accusation(core, unknown != NULL ? unknown : state->job,
+                                                verdict, source);
+    record_verdict(core, job, verdict, source, incident != NULL ? incident->ref : NULL, note);
+    return incident;
+}
+
+void fold_accuse_node(struct remediation *core, const char *job, const char *node,
+                      const char *source)
+{
+    struct verdict verdict = {.kind = VERDICT_FAULT, .scope = SCOPE_TRAY, .evict = true};
     text_copy(verdict.id, sizeof verdict.id, node);
     verdict_add_node(&verdict, node);
-    /* Not asked whether it is stale: it stands now, because somebody says so now. */
-    struct incident *incident = fold_accusation(core, unknown != NULL ? unknown : state->job,
-                                                &verdict, source);
-    record_verdict(core, job, &verdict, source, incident != NULL ? incident->ref : NULL,
-                   "judged again");
+    (void)accuse(core, job, &verdict, source, "judged again");
     verdict_done(&verdict);
+}
+
+struct incident *fold_accuse_job(struct remediation *core, const char *job, const char *source)
+{
+    struct verdict verdict = {.kind = VERDICT_HANG, .scope = SCOPE_JOB};
+    text_copy(verdict.id, sizeof verdict.id, job);
+    struct incident *incident = accuse(core, job, &verdict, source, "as the cluster shows it");
+    verdict_done(&verdict);
+    return incident;
 }
 
 void fold_rejudge(struct remediation *core, struct incident *incident)

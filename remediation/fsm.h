@@ -25,7 +25,8 @@ enum fact {
     FACT_WORLD_KNOWN,      /* the cluster was read since this step became due */
     FACT_WORTH_ACTING,     /* hard fault, or the piled-up loss outweighs a restart */
     FACT_SPARE_FREE,       /* as many as this incident needs, checked */
-    FACT_JOB_FREE,         /* no other incident restarts this job, or is about to */
+    FACT_JOB_FREE,         /* it may be restarted: no other incident does or is about to, the
+                              cluster would take it, and the last restarts brought steps */
     FACT_ACTED,            /* the world was changed for this incident */
     FACT_COUNT
 };

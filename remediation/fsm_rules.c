@@ -78,8 +78,8 @@ const struct fsm_rule fsm_rules[] = {
 /* fence: power off, confirmed */
 {"would-fence",             BEFORE,             ON(REACHED_FENCE), OBS,                0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},
 {"ask-to-fence",            BEFORE,             ON(REACHED_FENCE), 0,                  OBS | F(PERMITTED),   0,                         TO(AWAITING_APPROVAL), KEEP,                 DO_NOTHING,            TIMER_APPROVAL},
-{"hold-fence",              BEFORE,             ON(REACHED_FENCE), MAY,                OBS,                  SPEND,                     TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
-{"fence",                   BEFORE,             ON(REACHED_FENCE), MAY | SPEND,        OBS,                  0,                         TO(CORDONING),         KEEP,                 DO_FENCE,              TIMER_STEP},
+{"hold-fence",              BEFORE,             ON(REACHED_FENCE), MAY,                OBS,                  SPEND | F(JOB_FREE),       TO(HOLDING),           KEEP,                 DO_NOTHING,            TIMER_HOLD},
+{"fence",                   BEFORE,             ON(REACHED_FENCE), MAY | SPEND | F(JOB_FREE), OBS,                  0,                         TO(CORDONING),         KEEP,                 DO_FENCE,              TIMER_STEP},
 
 /* spare */
 {"would-take-spare",        BEFORE,             ON(REACHED_SPARE), OBS,                0,                    0,                         STAY,                  KEEP,                 DO_RECORD_WOULD,       TIMER_KEEP},

@@ -121,6 +121,7 @@ struct incident {
     size_t node_count;
     struct names leaving;       /* what the restart leaves, by index with spares */
     struct names spares;        /* promised to this incident */
+    bool refusal_told;          /* people know that no restart can be made */
     bool spares_settled;        /* what became of them is told: used, or given back */
     struct names nodes_before;  /* the job's, when it was restarted; emptied when it is placed */
     struct names stuck_told;    /* nodes whose pods never end, of which people were told */

@@ -104,6 +104,7 @@ static void put_timers(const struct policy_timers *timers, struct json_writer *w
     json_add_int(w, timers->validate_ns);
     json_add_int(w, timers->watch_ns);
     json_add_int(w, timers->restart_cost_ns);
+    json_add_int(w, timers->restart_stuck_ns);
     json_close(w);
 }
 
@@ -172,6 +173,7 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     put_node_states(incident, w);
     put_names("leaving", &incident->leaving, w);
     put_names("spares", &incident->spares, w);
+    json_put_bool(w, "refusal_told", incident->refusal_told);
     json_put_bool(w, "spares_settled", incident->spares_settled);
     put_names("nodes_before", &incident->nodes_before, w);
     put_names("stuck_told", &incident->stuck_told, w);
@@ -309,6 +311,7 @@ static void get_timers(const struct json *state, struct policy_timers *timers)
         &timers->validate_ns,
         &timers->watch_ns,
         &timers->restart_cost_ns,
+        &timers->restart_stuck_ns,
     };
     const struct json *item = json_first(json_get(state, "timers"));
     for (size_t i = 0; i < ARRAY_LEN(fields) && item != NULL; i++, item = json_next(item))
@@ -379,6 +382,7 @@ static void get_state(const struct json *record, struct incident *incident)
     get_nodes(record, state, incident);
     names_parse(&incident->leaving, json_get(state, "leaving"));
     names_parse(&incident->spares, json_get(state, "spares"));
+    incident->refusal_told = json_get_bool(state, "refusal_told", false);
     /* A record that does not say: its spares are let alone. */
     incident->spares_settled = json_get_bool(state, "spares_settled", incident->spares.count > 0);
     names_parse(&incident->nodes_before, json_get(state, "nodes_before"));

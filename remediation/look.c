@@ -104,6 +104,17 @@ static void explain(const struct remediation *core, const struct facts *facts,
         text_copy(buffer, bytes, reason);
 }
 
+/* What a person should know before the word is given. */
+static void wait_for_approval(const struct remediation *core, struct incident *incident,
+                              const struct plan_step *step)
+{
+    AUTO_TEXT resume = {0};
+    if (plan_has(&incident->plan, STEP_RESTART_JOB) && incident->restart_started_ns == 0)
+        place_add_resume(core, incident, &resume);
+    look_wait_for(incident, "a person's approval to %s%s%s", plan_step_sentence(step),
+                  resume.length > 0 ? "; the job " : "", resume.length > 0 ? resume.bytes : "");
+}
+
 static void wait_by_rule(const struct remediation *core, struct incident *incident,
                          const struct fsm_rule *rule, const struct facts *facts)
 {
@@ -113,7 +124,21 @@ static void wait_by_rule(const struct remediation *core, struct incident *incide
     if (sentence[0] != '\0')
         look_wait_for(incident, "%s", sentence);
     else if (incident->phase == PHASE_AWAITING_APPROVAL && step != NULL)
-        look_wait_for(incident, "a person's approval to %s", plan_step_sentence(step));
+        wait_for_approval(core, incident, step);
+}
+
+/* A hold that only a person can end is told to one, once. */
+static void note_refusal(struct remediation *core, struct incident *incident,
+                         const struct facts *facts)
+{
+    bool news = facts->refused && !incident->refusal_told;
+    if (facts->refused != incident->refusal_told)
+        incident->dirty = true;
+    incident->refusal_told = facts->refused;
+    if (!news)
+        return;
+    record_timeline(core, incident, "restart_refused", "broomd", "Waits for %s", facts->job);
+    act_tell(core, incident, facts->job);
 }
 
 void look_dispatch(struct remediation *core, struct incident *incident, enum fsm_event event,
@@ -127,8 +152,11 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
     explain(core, &facts, rule, reason, why, sizeof why);
     int64_t deadline_ns = timer_deadline(core, incident, rule->timer);
     bool stays = rule->to == FSM_STAY || rule->to == (unsigned)incident->phase;
+    bool holds = rule->to == PHASE_HOLDING && (rule->lack >> FACT_JOB_FREE & 1u);
     if (stays && rule->command == DO_NOTHING && rule->status == FSM_KEEP_STATUS) {
         wait_by_rule(core, incident, rule, &facts);
+        if (holds)
+            note_refusal(core, incident, &facts);
         return;
     }
     struct transition transition = fsm_apply(incident, rule, facts.bits, deadline_ns, core->now_ns);
@@ -144,6 +172,8 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
         look_wait_for(incident, "%s", "");
     wait_by_rule(core, incident, rule, &facts);
     act_run(core, incident, rule->command);
+    if (holds)
+        note_refusal(core, incident, &facts);
     bool calls_people = transition.to == PHASE_ESCALATED ||
                         transition.to == PHASE_AWAITING_APPROVAL;
     if (calls_people && transition.to != transition.from)
@@ -382,8 +412,44 @@ static bool choose_spares_again(struct remediation *core, struct incident *incid
     return false;
 }
 
+/* A job that has ended is not started anew: what it was may be what it was to be. */
+static bool has_job_ended(const struct remediation *core, const struct incident *incident,
+                          char *reason, size_t bytes)
+{
+    const struct view_job *job = world_view_job(&core->world, incident->job);
+    bool fresh = core->world.known && core->world.received_ns >= incident->step_since_ns;
+    if (!fresh || job == NULL || incident->mode == MODE_OBSERVE ||
+        incident->restart_started_ns != 0 || !plan_has(&incident->plan, STEP_RESTART_JOB))
+        return false;
+    bool finished = strcmp(job->phase, "finished") == 0;
+    bool failed = strcmp(job->phase, "failed") == 0 && job->restart_refusal[0] != '\0';
+    if (finished)
+        snprintf(reason, bytes, "job %.150s has finished: there is nothing to restart",
+                 incident->job);
+    else if (failed)
+        snprintf(reason, bytes, "job %.80s has failed: %.150s", incident->job,
+                 job->restart_refusal);
+    return finished || failed;
+}
+
+static void reach_cordon(struct remediation *core, struct incident *incident)
+{
+    char reason[SENTENCE_BYTES];
+    if (incident->node_count == 0 && incident->mode != MODE_OBSERVE)
+        look_dispatch(core, incident, EVENT_STEP_REFUSED, "no verdict names a node to cordon");
+    else if (has_job_ended(core, incident, reason, sizeof reason))
+        look_dispatch(core, incident, EVENT_STEP_REFUSED, reason);
+    else
+        look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
+}
+
 static void reach_restart(struct remediation *core, struct incident *incident)
 {
+    char reason[SENTENCE_BYTES];
+    if (has_job_ended(core, incident, reason, sizeof reason)) {
+        look_dispatch(core, incident, EVENT_STEP_REFUSED, reason);
+        return;
+    }
     if (core->world.known && core->world.received_ns >= incident->step_since_ns) {
         if (incident->mode != MODE_OBSERVE && act_job_has_moved(core, incident)) {
             record_timeline(core, incident, "moved", "broomd",
@@ -456,10 +522,7 @@ static void reach_step(struct remediation *core, struct incident *incident)
         look_dispatch(core, incident, EVENT_REACHED_CAPTURE, "the raw samples are to be kept");
         break;
     case STEP_CORDON:
-        if (incident->node_count == 0 && incident->mode != MODE_OBSERVE)
-            look_dispatch(core, incident, EVENT_STEP_REFUSED, "no verdict names a node to cordon");
-        else
-            look_dispatch(core, incident, EVENT_REACHED_CORDON, "the cordon is due");
+        reach_cordon(core, incident);
         break;
     case STEP_DRAIN:
         look_dispatch(core, incident, EVENT_REACHED_DRAIN, "what else runs there is to be moved");

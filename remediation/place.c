@@ -3,6 +3,7 @@
  */
 #include "remediation/core_state.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,6 +171,34 @@ void place_watch(struct remediation *core, struct incident *incident)
         look_wait_for(incident, "the cluster to answer: %s", verb_name(VERB_RESTART_JOB));
     else
         look_wait_for(incident, "the scheduler to place job %.150s", incident->job);
+}
+
+/* --- what it resumes from --- */
+
+void place_add_resume(const struct remediation *core, const struct incident *incident,
+                      struct text *out)
+{
+    const struct view_job *seen = world_view_job(&core->world, incident->job);
+    const struct job_state *job = core_find_job(core, incident->job);
+    int64_t step = JOB_NONE, time_ns = 0;
+    if (seen != NULL && seen->checkpoint_step >= 0) {
+        step = seen->checkpoint_step;
+        time_ns = seen->checkpoint_time_ns;
+    } else if (job != NULL && job->job != NULL) {
+        step = job->job->checkpoint_step;
+        time_ns = job->job->checkpoint_time_ns;
+    }
+    if (step == JOB_NONE)
+        return;
+    text_addf(out, "resumes from step %" PRId64, step);
+    if (time_ns > 0) {
+        text_add(out, ", saved ");
+        text_add_time(out, time_ns);
+    }
+    int64_t last = job != NULL && job->progress_known ? job->progress.step : JOB_NONE;
+    if (last != JOB_NONE && last >= step)
+        text_addf(out, "; %" PRId64 " step%s lost", last - step,
+                  last - step == 1 ? " is" : "s are");
 }
 
 /* --- where it landed --- */

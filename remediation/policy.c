@@ -89,6 +89,7 @@ struct policy_timers policy_timers_default(void)
         .validate_ns = 10 * SECOND_PER_MINUTE * second_ns,
         .watch_ns = SECOND_PER_DAY * second_ns,
         .restart_cost_ns = 2 * SECOND_PER_MINUTE * second_ns,
+        .restart_stuck_ns = 15 * SECOND_PER_MINUTE * second_ns,
     };
 }
 

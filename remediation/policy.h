@@ -108,6 +108,7 @@ struct policy_timers {
     int64_t validate_ns;              /* 10 m of Ready before a returned node counts */
     int64_t watch_ns;                 /* 24 h: how long a recorded incident waits for its clear */
     int64_t restart_cost_ns;          /* 2 m: what a restart is taken to cost */
+    int64_t restart_stuck_ns; /* 15 m: a restart of nobody's incident, then people are told */
 };
 
 struct policy {

@@ -533,8 +533,8 @@ static void read_timers(struct findings *findings, const struct tree_node *root,
                         struct policy_timers *timers)
 {
     static const char *const settle_keys[] = {"corroborated", "uncorroborated"};
-    static const char *const keys[] = {"approval", "hold",  "action",      "repair",
-                                       "validate", "watch", "restart_cost"};
+    static const char *const keys[] = {"approval", "hold",  "action",       "repair",
+                                       "validate", "watch", "restart_cost", "restart_stuck"};
     const struct tree_node *settle = tree_get(root, "settle");
     if (settle != NULL &&
         check_mapping(findings, settle, "settle", settle_keys, ARRAY_LEN(settle_keys))) {
@@ -552,6 +552,7 @@ static void read_timers(struct findings *findings, const struct tree_node *root,
     read_duration(findings, tree_get(node, "validate"), &timers->validate_ns);
     read_duration(findings, tree_get(node, "watch"), &timers->watch_ns);
     read_duration(findings, tree_get(node, "restart_cost"), &timers->restart_cost_ns);
+    read_duration(findings, tree_get(node, "restart_stuck"), &timers->restart_stuck_ns);
 }
 
 static void read_metadata(struct findings *findings, const struct tree_node *root,

@@ -58,8 +58,8 @@ TEST(the_shipped_policies_have_no_findings)
     CU_ASSERT_PTR_NOT_NULL_FATAL(enforce.policy);
     CU_ASSERT_EQUAL(observe.policy->mode, MODE_OBSERVE);
     CU_ASSERT_EQUAL(enforce.policy->mode, MODE_ENFORCE);
-    CU_ASSERT_EQUAL(observe.policy->rule_count, 4);
-    CU_ASSERT_EQUAL(observe.policy->rules[2].for_ns, INT64_C(600000000000));
+    CU_ASSERT_EQUAL(observe.policy->rule_count, 5);
+    CU_ASSERT_EQUAL(observe.policy->rules[3].for_ns, INT64_C(600000000000));
     CU_ASSERT_EQUAL(observe.policy->budget_count, 4);
     CU_ASSERT_STRING_NOT_EQUAL(observe.policy->hash, enforce.policy->hash);
     linted_done(&observe);

@@ -1,0 +1,240 @@
+/* Restarts that cannot be made, that somebody else makes, that do not end, and where they lead
+ * back to. */
+#include "tests/harness/test.h"
+#include "tests/unit/remediation/sim.h"
+
+/* The shipped rule for a job that does not get back to work: tell, and keep the samples. */
+static void add_page(struct policy_set *set)
+{
+    struct policy *policy = set->items[0];
+    struct policy_rule last = policy->rules[--policy->rule_count];
+    policy->plans[0].count = 0;
+    sim_rule(policy, "hang-without-culprit", KIND(HANG), 0, 0, 1, 0);
+    policy->plans[0].steps[policy->plans[0].count++] = (struct plan_step){.kind = STEP_NOTIFY};
+    policy->rules[policy->rule_count++] = last;
+}
+
+static struct policy_set *paging(void)
+{
+    struct policy_set *set = sim_enforce();
+    add_page(set);
+    return set;
+}
+
+static struct policy_set *approving(void)
+{
+    return sim_approve();
+}
+
+static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
+{
+    sim_init(sim, 2, 2, 16, policies);
+    sim_run(sim, 120);
+    sim_lose_tray(sim, "n0-03");
+    sim_run(sim, 6);
+    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
+}
+
+static bool waits_for(const struct sim *sim, const char *words)
+{
+    return strstr(sim_incident(sim, 1)->waiting_for, words) != NULL;
+}
+
+static bool log_says(const struct sim *sim, const char *words)
+{
+    return strstr(sim->log.bytes, words) != NULL;
+}
+
+static void set_phase(struct sim *sim, const char *phase)
+{
+    text_copy(sim->job_phase, sizeof sim->job_phase, phase);
+}
+
+/* The world as the pipeline has it described while nothing is open. */
+static void look(struct sim *sim, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        sim_tick(sim);
+        if (i % 15 == 0) {
+            sim_describe(sim);
+            sim_drain(sim);
+        }
+    }
+}
+
+TEST(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    sim.refusal = "policy PodFailed:TerminateJob of the Job would end it";
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 60));
+    int told = sim.notifies;
+    sim_run(&sim, 300);
+    CU_ASSERT_EQUAL(sim.cordons, 0);
+    CU_ASSERT_EQUAL(sim.promises, 0);
+    CU_ASSERT_EQUAL(sim.notifies, told); /* told when the hold began, and once */
+    CU_ASSERT_EQUAL(told, 2);
+    CU_ASSERT_TRUE(waits_for(&sim, "a person: no restart can be made: policy PodFailed"));
+    sim.refusal = NULL;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
+TEST(a_refusal_that_comes_up_behind_the_cordon_holds_the_restart)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    sim.bad_verb = VERB_RESTART_JOB;
+    sim.bad_outcome = OUTCOME_TRANSIENT;
+    sim.bad_count = 1;
+    while (sim.bad_count > 0)
+        sim_tick(&sim);
+    sim.refusal = "the Job is suspended by somebody";
+    sim_run(&sim, 120);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_HOLDING);
+    CU_ASSERT_TRUE(waits_for(&sim, "suspended by somebody"));
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    sim.refusal = NULL;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    sim_done(&sim);
+}
+
+TEST(a_job_that_has_ended_is_never_started_anew)
+{
+    for (int finished = 0; finished < 2; finished++) {
+        struct sim sim;
+        lose_a_tray(&sim, sim_enforce);
+        set_phase(&sim, finished ? "finished" : "failed");
+        sim.refusal = finished ? NULL : "Job is Failed, no restart leads out of that";
+        CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 60));
+        CU_ASSERT_EQUAL(sim.cordons, 0);
+        CU_ASSERT_EQUAL(sim.restarts_done, 0);
+        CU_ASSERT_TRUE(log_says(&sim, finished ? "has finished: there is nothing to restart"
+                                               : "has failed: Job is Failed"));
+        sim_done(&sim);
+    }
+}
+
+TEST(a_failed_job_that_may_be_restarted_is)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    set_phase(&sim, "failed");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
+TEST(a_restart_that_somebody_makes_already_is_joined_and_not_doubled)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    set_phase(&sim, "restarting");
+    sim.restarts++;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 120));
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    CU_ASSERT_TRUE(log_says(&sim, "no second restart on top of it"));
+    sim_run(&sim, 60);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_PLACING);
+    struct action scheduler = {.verb = VERB_RESTART_JOB,
+                               .node_count = 1,
+                               .spare_count = 1,
+                               .nodes = (const char *const[]){"n0-03"},
+                               .spares = (const char *const[]){"n0-16"}};
+    sim_begin_restart(&sim, &scheduler);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 300));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
+TEST(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, paging);
+    look(&sim, 120);
+    set_phase(&sim, "restarting");
+    sim.stopped = true;
+    sim.waiting_for = "the PodGroup to be enqueued";
+    look(&sim, 14 * 60);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 0);
+    look(&sim, 180);
+    CU_ASSERT_EQUAL_FATAL(remediation_incident_count(sim.core), 1);
+    const struct incident *incident = sim_incident(&sim, 1);
+    CU_ASSERT_EQUAL(incident->kind, VERDICT_HANG);
+    CU_ASSERT_EQUAL(incident->scope, SCOPE_JOB);
+    CU_ASSERT_EQUAL(incident->severity, 1);
+    CU_ASSERT_EQUAL(sim.notifies, 1);
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    CU_ASSERT_TRUE(log_says(&sim, "does not get through; it waits for the PodGroup to be enq"));
+    set_phase(&sim, "running");
+    sim.stopped = false;
+    sim.waiting_for = NULL;
+    look(&sim, 60);
+    CU_ASSERT_TRUE(incident_has_ended(sim_incident(&sim, 1)));
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    sim_done(&sim);
+}
+
+TEST(three_restarts_by_others_without_a_step_are_told_once)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, paging);
+    look(&sim, 120);
+    sim.stopped = true;
+    for (int cycle = 0; cycle < 5; cycle++) {
+        set_phase(&sim, "restarting");
+        look(&sim, 60);
+        sim.restarts++;
+        set_phase(&sim, "running");
+        look(&sim, 60);
+        CU_ASSERT_EQUAL(remediation_incident_count(sim.core), cycle < 2 ? 0 : 1);
+    }
+    CU_ASSERT_EQUAL(sim.notifies, 1);
+    CU_ASSERT_TRUE(log_says(&sim, "The job was restarted 3 times without a new step"));
+    sim_done(&sim);
+}
+
+TEST(restarts_with_steps_between_them_are_nobodys_business)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, paging);
+    look(&sim, 120);
+    for (int cycle = 0; cycle < 6; cycle++) {
+        set_phase(&sim, "restarting");
+        look(&sim, 60);
+        sim.restarts++;
+        set_phase(&sim, "running");
+        look(&sim, 60);
+    }
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 0);
+    sim_done(&sim);
+}
+
+TEST(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
+    const char *said = strstr(sim.log.bytes, "The job resumes from step 100; ");
+    const char *acted = strstr(sim.log.bytes, "restart_job n0-03 -> n0-16");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(said);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(acted);
+    CU_ASSERT_TRUE(said < acted);
+    sim_done(&sim);
+    lose_a_tray(&sim, approving);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
+    CU_ASSERT_TRUE(waits_for(&sim, "a person's approval to cordon the trays"));
+    sim_run(&sim, 5);
+    CU_ASSERT_TRUE(waits_for(&sim, "; the job resumes from step 100; "));
+    sim_done(&sim);
+}
+
+TESTS(T(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned),
+      T(a_refusal_that_comes_up_behind_the_cordon_holds_the_restart),
+      T(a_job_that_has_ended_is_never_started_anew), T(a_failed_job_that_may_be_restarted_is),
+      T(a_restart_that_somebody_makes_already_is_joined_and_not_doubled),
+      T(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident),
+      T(three_restarts_by_others_without_a_step_are_told_once),
+      T(restarts_with_steps_between_them_are_nobodys_business),
+      T(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted))
