@@ -221,6 +221,81 @@ def test_a_checkpoint_is_a_signal_that_the_job_asked_for():
     assert os.path.exists(saved) and CLUSTER.job(job_id)['JobState'] == 'RUNNING'
 
 
+# --- slurmctld and slurmd die ---
+
+def test_a_node_whose_slurmd_dies_is_not_ready_and_the_job_that_slurm_requeued_gets_its_new_nodes():
+    job_id = batch()
+    bad = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])[2]
+    CLUSTER.kill_slurmd(bad)
+    try:
+        with Probe(CLUSTER) as probe:
+            wait_for(f'{bad} is down', lambda: 'DOWN' in CLUSTER.state(bad), 60)
+            node = probe.nodes()[bad]
+            assert not node['ready'] and not node['cordoned'], node      # Slurm's own "Not responding" is nobody's cordon
+            say(probe.start('cordon', [bad], incident='INC-7', reason='broom:INC-7 tray lost: cordon'), 'succeeded')
+            assert CLUSTER.reason(bad).startswith('broom:INC-7 tray lost: cordon; before: Not responding')
+            # Slurm has requeued it; that is no second requeue of ours.
+            wait_for('Slurm requeued the job', lambda: CLUSTER.job(job_id)['Restarts'] == '1', 30)
+            op = {'operation': 'INC-7/1/4/1', 'incident': 'INC-7', 'job_id': job_id, 'spares': ['r1n17']}
+            answer = probe.start('restart_job', [bad], **op)
+            job = CLUSTER.wait_job(job_id, 'RUNNING', 60)
+            if answer['outcome'] == 'succeeded' and 'requeuehold' not in answer['response']:
+                assert job['Restarts'] == '1'
+            assert bad not in CLUSTER.expand(job['NodeList']), job
+            # Back again it stays out of service until a person, or our uncordon, lets it in.
+            CLUSTER.start_slurmd(bad)
+            wait_for(f'{bad} answers', lambda: CLUSTER.state(bad) in ('IDLE+DRAIN', 'DOWN+DRAIN'), 30)
+            say(probe.start('uncordon', [bad], incident='INC-7'), 'succeeded')
+    finally:
+        if CLUSTER.slurmd[bad].poll() is not None:
+            CLUSTER.start_slurmd(bad)
+
+
+def test_another_cluster_that_answers_is_no_world():
+    with Probe(CLUSTER, cluster_name='prod') as probe:
+        world = probe.describe()
+        assert not world['known'] and "'lab' answers, not 'prod'" in world['reason'], world
+
+
+def restart_slurmctld():
+    time.sleep(max(0.0, CLUSTER.booted + 1.1 - time.monotonic()))     # BOOT_TIME is told in whole seconds
+    CLUSTER.start_slurmctld()
+
+
+def known_world(probe, **more):
+    return wait_for('slurmctld has heard of its nodes', lambda: (w := probe.describe(**more))['known'] and w, 30)
+
+
+def test_an_acknowledged_drain_that_slurmctld_lost_is_made_again_once():
+    with Probe(CLUSTER) as probe:
+        probe.nodes()
+        CLUSTER.run('scontrol', 'update', 'NodeName=r2n09', 'State=DRAIN', 'Reason=ops')
+        say(probe.start('cordon', ['r2n05', 'r2n06'], incident='INC-6', reason='broom:INC-6 rack: cordon'), 'succeeded')
+        time.sleep(0.3)
+        CLUSTER.kill_slurmctld()
+        probe.send(call='describe', jobs=[])
+        probe.send(call='poll', verb='cordon', nodes=['r2n05'], incident='INC-6')
+        probe.send(call='start', verb='cordon', nodes=['r2n07'], incident='INC-6')
+        answers = [probe.receive() for _ in range(3)]        # each after some 9 s, when scontrol gives up
+        down = next(answer for answer in answers if 'known' in answer)
+        assert not down['known'] and 'did not answer' in down['reason'] and not down['nodes'], down
+        assert sorted(a['outcome'] for a in answers if 'poll' in a) == ['transient', 'unknown'], answers
+        assert all(a['poll'] == 'unreachable' for a in answers if 'poll' in a), answers
+        restart_slurmctld()
+        lost = 'DRAIN' not in CLUSTER.state('r2n05')
+        paused = known_world(probe, may_act=False)['nodes']['r2n05']      # while the robot is paused nothing is written
+        assert paused['cordoned'] and paused['cordoned_by'] == 'INC-6' and lost == ('DRAIN' not in CLUSTER.state('r2n05'))
+        node = known_world(probe)['nodes']['r2n05']
+        assert node['cordoned'] and node['cordoned_by'] == 'INC-6', node
+        assert 'DRAIN' in CLUSTER.state('r2n05') and CLUSTER.reason('r2n06').startswith('broom:INC-6 rack: cordon [')
+        # A person's resume is not fought.
+        CLUSTER.run('scontrol', 'update', 'NodeName=r2n05', 'State=RESUME')
+        assert not probe.nodes()['r2n05']['cordoned'] and 'DRAIN' not in CLUSTER.state('r2n05')
+        log = probe.close()
+        assert log.count('event=slurm_drain_reapplied') == (2 if lost else 0), log
+        assert lost, 'slurmctld kept the drain: it was not lost, so nothing was tried'
+
+
 TESTS = [test for name, test in list(globals().items()) if name.startswith('test_')]
 
 

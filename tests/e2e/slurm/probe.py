@@ -9,23 +9,29 @@ PROBE = os.path.join(os.path.dirname(BROOMD), 'slurm_probe')
 
 
 class Probe:
-    def __init__(self, cluster, *options, conf=None, **environment):
+    def __init__(self, cluster, token_file='', rest_url='', cluster_name=''):
         self.cluster = cluster
-        self.process = subprocess.Popen([PROBE, conf or cluster.conf, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
+        self.process = subprocess.Popen([PROBE, cluster.conf, token_file, rest_url, cluster_name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+
+    def send(self, **request):
+        self.process.stdin.write(json.dumps(self.with_job(request)) + '\n')
+        self.process.stdin.flush()
 
     def ask(self, **request):
-        self.process.stdin.write(json.dumps(request) + '\n')
-        self.process.stdin.flush()
+        self.send(**request)
+        return self.receive()
+
+    def receive(self):
         line = self.process.stdout.readline()
         assert line, 'the probe ended: ' + self.process.stderr.read()
         return json.loads(line)
 
     def start(self, verb, nodes=(), **more):
-        return self.ask(call='start', verb=verb, nodes=list(nodes), **self.with_job(more))
+        return self.ask(call='start', verb=verb, nodes=list(nodes), **more)
 
     def poll(self, verb, nodes=(), **more):
-        return self.ask(call='poll', verb=verb, nodes=list(nodes), **self.with_job(more))
+        return self.ask(call='poll', verb=verb, nodes=list(nodes), **more)
 
     def with_job(self, more):
         if 'job_id' in more:
@@ -44,6 +50,8 @@ class Probe:
 
     def close(self):
         """What it logged."""
+        if self.process.stdin.closed:
+            return ''
         self.process.stdin.close()
         log = self.process.stderr.read()
         self.process.stdout.close()

@@ -167,6 +167,7 @@ class Cluster:
 
     def start_slurmctld(self, *more):
         self.slurmctld = self.launch('slurmctld', SLURMCTLD, '-D', '-i', *more)
+        self.booted = time.monotonic()
         wait_for('slurmctld is up', lambda: 'is UP' in self.try_run('scontrol', 'ping')[1])
 
     def kill_slurmctld(self):

@@ -3,7 +3,7 @@
  *   {"call":"start","operation":"INC-1/1/2/1","verb":"cordon","incident":"INC-1","nodes":["r1n02"],
  *    "spares":[],"workload":{...},"params":{...},"reason":"..."}      also "poll"
  *   {"call":"describe","jobs":[{"job":"a","workload":{...},"world_size":8}]}
- * Usage: slurm_probe SLURM_CONF [TOKEN_FILE [REST_URL]]. Ends with its input.
+ * Usage: slurm_probe SLURM_CONF [TOKEN_FILE [REST_URL [CLUSTER]]]. Ends with its input.
  */
 #include "controller/sys/clock.h"
 #include "controller/sys/log.h"
@@ -201,6 +201,7 @@ int main(int argc, char **argv)
     struct slurm_params params = {.conf = argc > 1 ? argv[1] : NULL,
                                   .token_file = argc > 2 ? argv[2] : NULL,
                                   .rest_url = argc > 3 ? argv[3] : NULL,
+                                  .cluster = argc > 4 ? argv[4] : NULL,
                                   .user = "root",
                                   .may_act = may_act,
                                   .may_act_context = &probe};
