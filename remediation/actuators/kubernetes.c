@@ -27,6 +27,7 @@ struct kubernetes {
     struct events *events;
     struct operations starts; /* from start to its answer */
     struct description *descriptions;
+    bool reads_only, write_labels;
     int64_t begun_ns; /* real time */
     bool was_read;    /* the last description was known */
     bool is_told;     /* was_read was logged */
@@ -95,9 +96,21 @@ static void promise(struct kubernetes *kubernetes, struct operation *start)
     names_done(&hold);
 }
 
+/* The core begins nothing in mode observe; nor do we, whatever asks. What was taken may be given
+ * back. */
+static bool is_beginning(const struct action *action)
+{
+    return action->verb != VERB_UNCORDON && action->verb != VERB_RELEASE_SPARE;
+}
+
 static void start(void *self, const struct action *action, action_done_fn *done, void *context)
 {
     struct kubernetes *kubernetes = self;
+    if (kubernetes->reads_only && is_beginning(action)) {
+        operation_refuse(&kubernetes->starts, action, OUTCOME_REFUSED, POLL_DONE,
+                         "mode observe: nothing is begun", done, context);
+        return;
+    }
     struct operation *start = xcalloc(1, sizeof *start);
     operation_begin(&kubernetes->starts, start, action, done, context, NULL);
     start->owner = kubernetes;
@@ -248,9 +261,9 @@ static bool is_whole(const struct kubernetes *kubernetes, const char **ret_reaso
 static void log_change(struct kubernetes *kubernetes, bool is_read, bool answers,
                        const char *reason)
 {
-    bool is_beginning = !kubernetes->is_told && !is_read && answers &&
-                        clock_read().monotonic_ns - kubernetes->begun_ns < FIRST_READ_NS;
-    if (is_beginning || (kubernetes->is_told && kubernetes->was_read == is_read))
+    bool is_new = !kubernetes->is_told && !is_read && answers &&
+                  clock_read().monotonic_ns - kubernetes->begun_ns < FIRST_READ_NS;
+    if (is_new || (kubernetes->is_told && kubernetes->was_read == is_read))
         return;
     kubernetes->is_told = true;
     kubernetes->was_read = is_read;
@@ -345,6 +358,16 @@ static void release(void *self)
     xfree(kubernetes);
 }
 
+void kubernetes_set_reads_only(struct actuator *actuator, bool reads_only)
+{
+    if (actuator->free != release)
+        return;
+    struct kubernetes *kubernetes = actuator->self;
+    kubernetes->reads_only = reads_only;
+    events_set_silent(kubernetes->events, reads_only);
+    topology_set_writing(kubernetes->topology, kubernetes->write_labels && !reads_only);
+}
+
 enum status kubernetes_new(struct loop *loop, struct http_client *client,
                            const struct kubernetes_params *params, struct actuator **ret_actuator,
                            struct error *reterr)
@@ -363,16 +386,14 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                        .nodes = kubernetes->nodes,
                                        .inventory = params->inventory,
                                        .rack_label = params->rack_label,
-                                       .write_labels = params->write_topology_labels &&
-                                                       !params->reads_only};
+                                       .write_labels = params->write_topology_labels};
     kubernetes->topology = topology_new(&topology);
     node_cache_set_racks(kubernetes->nodes, topology_rack, kubernetes->topology);
-    kubernetes->workloads = workloads_new(kubernetes->client, loop, kubernetes->nodes,
-                                          params->reads_only);
+    kubernetes->workloads = workloads_new(kubernetes->client, loop, kubernetes->nodes, false);
     kubernetes->pods = pod_actions_new(kubernetes->client, loop, kubernetes->nodes,
                                        kubernetes->workloads);
     kubernetes->events = events_new(kubernetes->client, loop, kubernetes->nodes,
-                                    kubernetes->workloads, params->reads_only);
+                                    kubernetes->workloads);
     kubernetes->port = (struct actuator){.name = "kubernetes",
                                          .changes_world = true,
                                          .start = start,
@@ -380,6 +401,8 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                          .describe = describe,
                                          .free = release,
                                          .self = kubernetes};
+    kubernetes->write_labels = params->write_topology_labels;
+    kubernetes_set_reads_only(&kubernetes->port, params->reads_only);
     *ret_actuator = &kubernetes->port;
     return OK;
 }

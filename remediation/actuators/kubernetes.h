@@ -40,7 +40,7 @@ struct kubernetes_params {
     const char *rack_label;      /* label that names a node's rack; "" HyperNode, else clique */
     struct inventory *inventory; /* lent: told what the cluster says; NULL: one of its own */
     bool write_topology_labels;  /* broomwagon.io/rack and tray, where the site asks for it */
-    bool reads_only;             /* mode observe: no Events, no labels, nothing is ever written */
+    bool reads_only;             /* mode observe: no Events, no labels, and nothing is begun */
     struct kube_limits limits;
 };
 
@@ -49,5 +49,7 @@ struct kubernetes_params {
 MUST_CHECK enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                       const struct kubernetes_params *params,
                                       struct actuator **ret_actuator, struct error *reterr);
+/* The mode was changed. Does nothing to an actuator that is not Kubernetes. */
+void kubernetes_set_reads_only(struct actuator *actuator, bool reads_only);
 
 #endif

@@ -21,7 +21,7 @@ struct events {
     struct kube_client *client;
     const struct node_cache *nodes;
     const struct workloads *workloads;
-    bool reads_only;
+    bool is_silent;
     struct waiting *first, **last;
     struct loop_timer *timer;
     int32_t waiting, under_way;
@@ -64,14 +64,12 @@ static void send_next(void *context)
 }
 
 struct events *events_new(struct kube_client *client, struct loop *loop,
-                          const struct node_cache *nodes, const struct workloads *workloads,
-                          bool reads_only)
+                          const struct node_cache *nodes, const struct workloads *workloads)
 {
     struct events *events = xcalloc(1, sizeof *events);
     events->client = client;
     events->nodes = nodes;
     events->workloads = workloads;
-    events->reads_only = reads_only;
     events->last = &events->first;
     events->timer = loop_timer_new(loop, send_next, events);
     return events;
@@ -85,6 +83,11 @@ void events_free(struct events *events)
         drop_first(events);
     loop_timer_free(events->timer);
     xfree(events);
+}
+
+void events_set_silent(struct events *events, bool is_silent)
+{
+    events->is_silent = is_silent;
 }
 
 /* reasons: one CamelCase word for the beginning, one for the end. */
@@ -230,7 +233,7 @@ static void tell_nodes(struct events *events, const struct action *action, const
 void events_tell(struct events *events, const struct action *action,
                  const struct action_result *result)
 {
-    if (events->reads_only || REASONS[action->verb].begun == NULL)
+    if (events->is_silent || REASONS[action->verb].begun == NULL)
         return;
     struct told told = told_of(action, result);
     tell_nodes(events, action, &told, action->nodes, action->node_count);

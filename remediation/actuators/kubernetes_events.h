@@ -13,9 +13,9 @@ struct events;
 
 /* All are lent. */
 struct events *events_new(struct kube_client *client, struct loop *loop,
-                          const struct node_cache *nodes, const struct workloads *workloads,
-                          bool reads_only);
+                          const struct node_cache *nodes, const struct workloads *workloads);
 void events_free(struct events *events);
+void events_set_silent(struct events *events, bool is_silent); /* mode observe */
 
 /* result NULL: the action begins. */
 void events_tell(struct events *events, const struct action *action,

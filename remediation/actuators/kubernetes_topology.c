@@ -249,6 +249,11 @@ struct topology *topology_new(const struct topology_params *params)
     return topology;
 }
 
+void topology_set_writing(struct topology *topology, bool write_labels)
+{
+    topology->params.write_labels = write_labels;
+}
+
 void topology_free(struct topology *topology)
 {
     if (topology == NULL)

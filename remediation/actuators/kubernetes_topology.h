@@ -20,6 +20,7 @@ struct topology_params {
 
 struct topology *topology_new(const struct topology_params *params);
 void topology_free(struct topology *topology);
+void topology_set_writing(struct topology *topology, bool write_labels);
 
 /* Without HyperNodes a rack may be taken for another one: false, with the reason, until they are
  * read, where no label names the racks. A cluster that has no such kind is whole without. */

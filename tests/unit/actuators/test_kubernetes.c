@@ -313,6 +313,13 @@ TEST(in_mode_observe_nothing_is_written_of_its_own_accord)
     describe(&test);
     for (size_t i = 0; i < test.bench.client.call_count; i++)
         CU_ASSERT_STRING_EQUAL(test.bench.client.calls[i].method, "GET");
+    CU_ASSERT_EQUAL(run_verb(&test, VERB_CORDON, NULL), OUTCOME_REFUSED);
+    CU_ASSERT_EQUAL(fake_count(&test.bench.client, "PATCH", ""), 0);
+    kubernetes_set_reads_only(test.actuator, false);
+    CU_ASSERT_EQUAL(run_verb(&test, VERB_CORDON, NULL), OUTCOME_SUCCEEDED);
+    describe(&test);
+    describe(&test);
+    CU_ASSERT(fake_says(&test.bench.client, "gb-2", "broomwagon.io/rack"));
     close_port(&test);
 }
 
