@@ -23,6 +23,7 @@ struct app {
     struct loop *loop;
     struct http_client *client;
     struct actuator *actuator;
+    struct actuator *kubernetes; /* the same, or what it wraps; NULL: of another kind */
     struct actuator dry_run;     /* what actuator points to when no other is configured */
     struct inventory *inventory; /* where nodes stand; app_topology.h */
     int64_t inventory_told_ns;   /* real time at which jobs and world last told it */

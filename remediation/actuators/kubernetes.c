@@ -360,8 +360,6 @@ static void release(void *self)
 
 void kubernetes_set_reads_only(struct actuator *actuator, bool reads_only)
 {
-    if (actuator->free != release)
-        return;
     struct kubernetes *kubernetes = actuator->self;
     kubernetes->reads_only = reads_only;
     events_set_silent(kubernetes->events, reads_only);

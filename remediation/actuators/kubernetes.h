@@ -49,7 +49,7 @@ struct kubernetes_params {
 MUST_CHECK enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                       const struct kubernetes_params *params,
                                       struct actuator **ret_actuator, struct error *reterr);
-/* The mode was changed. Does nothing to an actuator that is not Kubernetes. */
+/* The mode was changed. actuator: as kubernetes_new made it. */
 void kubernetes_set_reads_only(struct actuator *actuator, bool reads_only);
 
 #endif
