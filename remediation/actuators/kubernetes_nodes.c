@@ -40,6 +40,7 @@ static void node_clear(struct node *node)
     xfree(node->quarantine);
     xfree(node->spare);
     xfree(node->held);
+    xfree(node->trouble);
     xfree(node->incident);
     xfree(node->operation);
     xfree(node->promised_by);
@@ -109,6 +110,10 @@ static void read_taint(struct node *node, const struct json *taint, bool *ret_un
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
         if (strcmp(key, ours[i].key) == 0 && *ours[i].value == NULL)
             *ours[i].value = xstrdup(json_get_string(taint, "value", ""));
+    bool is_trouble = strncmp(key, "node.kubernetes.io/", 19) == 0 ||
+                      strncmp(key, "node.cloudprovider.kubernetes.io/", 33) == 0;
+    if (is_trouble && node->trouble == NULL)
+        node->trouble = xstrdup(key);
     if (strcmp(key, NODE_TAINT_OUT_OF_SERVICE) == 0)
         node->is_out_of_service = true;
     if (strcmp(key, "node.kubernetes.io/not-ready") == 0 ||
@@ -407,7 +412,8 @@ void node_cache_describe(const struct node_cache *cache, size_t index, struct wo
         .ready = node->is_ready,
         .cordoned = node->is_unschedulable,
         .cordoned_by = cordoned_by(node),
-        .spare = node->spare != NULL,
+        .spare = node->spare != NULL && !node->is_unschedulable &&
+                 (is_promised || node->trouble == NULL),
         .promised_to = is_promised ? node->spare : NULL,
         .gpus_allocatable = node->gpus,
         .fenced_by = fenced_by(node),

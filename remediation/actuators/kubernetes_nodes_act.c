@@ -43,7 +43,7 @@ struct nodes_operation {
     bool is_marking; /* the conditions are being set */
     bool is_undoing; /* promises that were made are taken back: another one of them failed */
     enum outcome failed_with;
-    struct names names;
+    struct names names, hold; /* hold: once the promise stands */
     struct task *tasks;
     size_t count, capacity, running;
 };
@@ -55,6 +55,7 @@ static void operation_release(struct operation *base)
         text_done(&operation->tasks[i].note);
     xfree(operation->tasks);
     names_done(&operation->names);
+    names_done(&operation->hold);
     xfree(operation);
 }
 
@@ -172,6 +173,7 @@ static void task_go(struct task *task);
 static void task_read(struct task *task);
 static bool mark_nodes(struct nodes_operation *operation);
 static void undo_promises(struct nodes_operation *operation);
+static void hold_others(struct nodes_operation *operation);
 
 /* Promises that could not be taken back are read again before anything else. */
 static void all_undone(struct nodes_operation *operation)
@@ -201,6 +203,8 @@ static void all_ended(struct nodes_operation *operation)
                count_ends(operation, TASK_CHANGED) > 0) {
         operation->failed_with = outcome;
         undo_promises(operation);
+    } else if (outcome == OUTCOME_SUCCEEDED && operation->hold.count > 0) {
+        hold_others(operation);
     } else {
         end_operation(operation, outcome);
     }
@@ -434,6 +438,14 @@ static void undo_promises(struct nodes_operation *operation)
     run_tasks(operation);
 }
 
+static void hold_others(struct nodes_operation *operation)
+{
+    for (size_t i = 0; i < operation->hold.count; i++)
+        add_task(operation, operation->hold.items[i], node_decide_hold, true);
+    names_done(&operation->hold);
+    run_tasks(operation);
+}
+
 static struct nodes_operation *operation_new(struct node_cache *cache, const struct action *action,
                                              action_done_fn *done, void *context)
 {
@@ -446,7 +458,7 @@ static struct nodes_operation *operation_new(struct node_cache *cache, const str
     return operation;
 }
 
-static void add_tasks(struct nodes_operation *operation, const char *const *hold, size_t hold_count)
+static void add_tasks(struct nodes_operation *operation)
 {
     const struct action *action = &operation->base.action;
     struct node_cache *cache = operation->cache;
@@ -461,8 +473,6 @@ static void add_tasks(struct nodes_operation *operation, const char *const *hold
     case VERB_PROMISE_SPARE:
         for (size_t i = 0; i < action->spare_count; i++)
             add_task(operation, action->spares[i], node_decide_promise, false);
-        for (size_t i = 0; i < hold_count; i++)
-            add_task(operation, hold[i], node_decide_hold, true);
         break;
     case VERB_RELEASE_SPARE:
         for (size_t i = 0; i < action->spare_count; i++)
@@ -488,6 +498,8 @@ void nodes_start(struct node_cache *cache, const struct action *action, const ch
                  size_t hold_count, action_done_fn *done, void *context)
 {
     struct nodes_operation *operation = operation_new(cache, action, done, context);
-    add_tasks(operation, hold, hold_count);
+    for (size_t i = 0; i < hold_count; i++)
+        names_add(&operation->hold, hold[i]);
+    add_tasks(operation);
     run_tasks(operation);
 }

@@ -29,6 +29,7 @@ struct node {
     char *taints;                                         /* spec.taints as JSON, all of it */
     char *quarantine, *spare, *held;                      /* values of our taints; "" without one */
     char *incident, *operation, *promised_by, *fenced_by; /* our annotations */
+    char *trouble;       /* a taint of the kubelet or the cloud that keeps pods away, its key */
     char *last_clique;   /* kept when the label vanishes: absent is unknown, not left */
     char *uncordoned_by; /* who took a cordon of ours off, where managedFields tell */
     char **labels;       /* by the cache's wanted keys */

@@ -271,6 +271,8 @@ static bool is_free(const struct node_wish *wish, const struct node *node, struc
         text_addf(note, "is promised to %s", node->spare);
     else if (node->promised_by != NULL && !is_incident(node->promised_by, wish->action))
         text_addf(note, "is promised for %s", node->promised_by);
+    else if (node->trouble != NULL)
+        text_addf(note, "carries taint %s", node->trouble);
     else if (node->held != NULL && strcmp(node->held, held_value) != 0)
         text_addf(note, "is held for %s", node->held);
     else

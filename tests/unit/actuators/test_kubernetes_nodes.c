@@ -373,6 +373,10 @@ TEST(the_world_is_told_as_it_is_in_the_cluster)
     CU_ASSERT_FALSE(c.ready);
     CU_ASSERT_STRING_EQUAL(c.fenced_by, "ann");
     CU_ASSERT_EQUAL(c.gpus_allocatable, 0);
+    /* A spare that somebody cordons is none for the time being. */
+    fake_change(&bench.client, "a", "{\"spec\":{\"unschedulable\":true}}");
+    fake_sync(&bench.client);
+    CU_ASSERT(told(&bench, "a").cordoned && !told(&bench, "a").spare);
     /* The clique's label goes while the fabric is built anew: the tray has not moved. */
     fake_change(&bench.client, "a", "{\"metadata\":{\"labels\":{\"nvidia.com/gpu.clique\":null}}}");
     fake_sync(&bench.client);

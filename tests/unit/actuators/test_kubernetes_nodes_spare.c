@@ -87,6 +87,9 @@ TEST(each_spare_is_looked_at_again_at_the_moment_of_its_promise)
         {"{\"spec\":{\"taints\":[" SPARE ",{\"key\":\"broomwagon.io/held\",\"value\":\"inc-7\","
          "\"effect\":\"NoSchedule\"}]}}",
          "s-1 is held for inc-7"},
+        {"{\"spec\":{\"taints\":[" SPARE ",{\"key\":\"node.kubernetes.io/disk-pressure\","
+         "\"effect\":\"NoSchedule\"}]}}",
+         "s-1 carries taint node.kubernetes.io/disk-pressure"},
         {"{\"status\":{\"allocatable\":{\"nvidia.com/gpu\":\"3\"}}}", "s-1 offers 3 of 4 GPUs"},
         {"{\"status\":{\"allocatable\":{\"nvidia.com/gpu\":\"3\"},\"capacity\":{\"nvidia.com/gpu\":"
          "\"3\"}}}",
@@ -136,6 +139,12 @@ TEST(spares_are_promised_all_of_them_or_none)
     CU_ASSERT_PTR_NOT_NULL(strstr(bench.response, "\"s-1\":\"taken back\""));
     CU_ASSERT(fake_says(&bench.client, "s-1", "[" SPARE "]"));
     CU_ASSERT_FALSE(fake_says(&bench.client, "s-1", "promised-by"));
+    /* Nothing is held for a promise that does not stand. */
+    static const char *const hold[] = {"gb-2"};
+    nodes_start(bench.cache, &action, hold, 1, on_result, &bench);
+    loop_run(bench.loop);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_TRANSIENT);
+    CU_ASSERT_FALSE(fake_says(&bench.client, "gb-2", "broomwagon.io/held"));
     bench_close(&bench);
 }
 
