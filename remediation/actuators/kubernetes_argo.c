@@ -174,40 +174,11 @@ static void on_evicted(struct work_call *call, const struct kube_answer *answer)
     work_call_fail(call, answer);
 }
 
-static void write_eviction(const struct pod *pod, struct text *body)
-{
-    struct json_writer writer = json_writer(body);
-    json_open_object(&writer);
-    json_put_string(&writer, "apiVersion", "policy/v1");
-    json_put_string(&writer, "kind", "Eviction");
-    json_add_key(&writer, "metadata");
-    json_open_object(&writer);
-    json_put_string(&writer, "name", pod->name);
-    json_put_string(&writer, "namespace", pod->namespace_name);
-    json_close(&writer);
-    json_add_key(&writer, "deleteOptions");
-    json_open_object(&writer);
-    json_add_key(&writer, "preconditions");
-    json_open_object(&writer);
-    json_put_string(&writer, "uid", pod->uid);
-    json_close(&writer);
-    json_close(&writer);
-    json_close(&writer);
-}
-
 static void evict(struct work_call *call, const struct pod *pod)
 {
-    AUTO_TEXT path = {0};
-    AUTO_TEXT body = {0};
-    text_add(&path, "/api/v1/namespaces");
-    kube_path_add(&path, pod->namespace_name);
-    text_add(&path, "/pods");
-    kube_path_add(&path, pod->name);
-    text_add(&path, "/eviction");
-    write_eviction(pod, &body);
     xfree(call->pod_name);
     call->pod_name = xstrdup(pod->name);
-    work_call_post(call, path.bytes, &body, on_evicted);
+    work_call_evict(call, pod, on_evicted);
 }
 
 static void evict_next(struct work_call *call)

@@ -2,6 +2,7 @@
 #include "remediation/actuators/kubernetes_volcano.h"
 
 #include "controller/sys/clock.h"
+#include "remediation/actuators/kubernetes_partition.h"
 #include "remediation/actuators/kubernetes_workload_call.h"
 
 #include <ctype.h>
@@ -42,6 +43,7 @@ static void read_state(struct work_call *call)
     const char *command = json_get_string(state, "command", "");
     if (command[0] != '\0')
         text_copy(call->command, sizeof call->command, command);
+    text_copy(call->evicted, sizeof call->evicted, json_get_string(state, "evicted", ""));
     if (!text_parse_time(view_of(json_get_string(state, "at", "")), &issued_ns))
         issued_ns = call->begun_ns;
     call->issued_ns = issued_ns;
@@ -132,7 +134,10 @@ static void write_intent(const struct work_call *call, struct text *body)
     json_open_object(&inner);
     json_put_int(&inner, "retries", call->retries_before);
     json_put_int(&inner, "issued", call->issued);
-    json_put_string(&inner, "command", call->command);
+    if (call->evicted[0] != '\0')
+        json_put_string(&inner, "evicted", call->evicted);
+    else
+        json_put_string(&inner, "command", call->command);
     json_put_time(&inner, "at", call->issued_ns);
     json_close(&inner);
     struct json_writer writer = json_writer(body);
@@ -287,13 +292,17 @@ static void on_noted(struct work_call *call, const struct kube_answer *answer)
 /* Writes down what is about to be done, then does it. */
 static void issue(struct work_call *call)
 {
-    AUTO_TEXT body = {0};
-    if (call->issued > 1 && (has_restarted(call) || workload_item_is_final(&call->item))) {
+    if (call->issued > 1 && (has_restarted(call) || workload_item_is_final(&call->item)))
         follow(call);
-        return;
-    }
+    else
+        volcano_note(call, on_noted);
+}
+
+void volcano_note(struct work_call *call, work_answer_fn *fn)
+{
+    AUTO_TEXT body = {0};
     write_intent(call, &body);
-    work_call_patch(call, &body, on_noted);
+    work_call_patch(call, &body, fn);
 }
 
 /* Somebody's word on the job says that it should not, or need not, be restarted by us now. */
@@ -322,6 +331,9 @@ static void begin(struct work_call *call)
     call->pods_seen_before = call->owner->pods.seen;
     call->issued = 1;
     call->issued_ns = clock_now_ns();
+    call->evicted[0] = '\0';
+    if (!call->is_adopted && partition_restart(call))
+        return;
     if (!call->is_adopted)
         volcano_command_name(call->operation_id, call->issued, call->command);
     issue(call);
@@ -345,12 +357,18 @@ void volcano_restart(struct work_call *call)
         call->has_begun = true;
         read_state(call);
         call->gone_ns = call->issued_ns;
-        follow(call);
+        if (call->evicted[0] != '\0')
+            partition_go_on(call);
+        else
+            follow(call);
     } else if (is_settled(call)) {
         return;
     } else if (call->item.operation[0] != '\0') {
         read_state(call);
-        ask_command(call, on_earlier_command);
+        if (call->evicted[0] != '\0')
+            begin(call);
+        else
+            ask_command(call, on_earlier_command);
     } else {
         begin(call);
     }
@@ -391,6 +409,8 @@ void volcano_poll(struct work_call *call)
     else if (workload_item_is_final(item))
         work_call_end(call, OUTCOME_REFUSED, POLL_DONE, "Job %s/%s has become %s",
                       item->namespace_name, item->name, item->said);
+    else if (call->evicted[0] != '\0')
+        partition_poll(call);
     else if (has_restarted(call))
         work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %s",
                       item->namespace_name, item->name, item->said, item->budget);

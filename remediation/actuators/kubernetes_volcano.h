@@ -14,6 +14,8 @@
 
 #include "remediation/actuators/kubernetes_workload_kinds.h"
 
+struct kube_answer; /* controller/kube/kube_client.h */
+
 enum { VOLCANO_NAME_BYTES = 128 };
 
 void volcano_restart(struct work_call *call);
@@ -21,5 +23,10 @@ void volcano_poll(struct work_call *call);
 
 /* "INC-3/1/4/1", 2 -> "broom-inc-3-1-4-1-2": the same after a crash. */
 void volcano_command_name(const char *operation_id, int issue, char buffer[VOLCANO_NAME_BYTES]);
+
+/* For kubernetes_partition.c: writes WORKLOAD_OPERATION and WORKLOAD_STATE under the version read.
+ */
+void volcano_note(struct work_call *call,
+                  void (*fn)(struct work_call *call, const struct kube_answer *answer));
 
 #endif

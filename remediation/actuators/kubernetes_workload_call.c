@@ -64,6 +64,7 @@ void work_call_free(struct work_call *call)
     xfree(call->reason);
     xfree(call->incident);
     xfree(call->pod_name);
+    xfree(call->task);
     workload_item_done(&call->item);
     xfree(call);
 }
@@ -193,6 +194,40 @@ void work_call_patch(struct work_call *call, const struct text *body, work_answe
                                .body = {body->bytes, body->length},
                                .patch = KUBE_MERGE_PATCH},
             fn);
+}
+
+static void write_eviction(const struct pod *pod, struct text *body)
+{
+    struct json_writer writer = json_writer(body);
+    json_open_object(&writer);
+    json_put_string(&writer, "apiVersion", "policy/v1");
+    json_put_string(&writer, "kind", "Eviction");
+    json_add_key(&writer, "metadata");
+    json_open_object(&writer);
+    json_put_string(&writer, "name", pod->name);
+    json_put_string(&writer, "namespace", pod->namespace_name);
+    json_close(&writer);
+    json_add_key(&writer, "deleteOptions");
+    json_open_object(&writer);
+    json_add_key(&writer, "preconditions");
+    json_open_object(&writer);
+    json_put_string(&writer, "uid", pod->uid);
+    json_close(&writer);
+    json_close(&writer);
+    json_close(&writer);
+}
+
+void work_call_evict(struct work_call *call, const struct pod *pod, work_answer_fn *fn)
+{
+    AUTO_TEXT path = {0};
+    AUTO_TEXT body = {0};
+    text_add(&path, "/api/v1/namespaces");
+    kube_path_add(&path, pod->namespace_name);
+    text_add(&path, "/pods");
+    kube_path_add(&path, pod->name);
+    text_add(&path, "/eviction");
+    write_eviction(pod, &body);
+    work_call_post(call, path.bytes, &body, fn);
 }
 
 /* --- reading the object --- */

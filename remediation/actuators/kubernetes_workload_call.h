@@ -38,11 +38,13 @@ struct work_call {
     int issued;        /* Commands so far */
     char command[128]; /* name of the one that is followed */
     bool is_adopted;   /* it lay there from an earlier operation */
+    char evicted[64];  /* uid of the pod whose eviction restarts its partition; "" a Command does */
     uint64_t pods_seen_before;
     /* suspend and resume; evictions */
     bool had_pods;
-    size_t next_node;
-    char *pod_name;
+    char *pod_name; /* the one that was evicted last */
+    char *task;     /* and the partition of it that restarts */
+    int32_t partition;
 };
 
 /* A call of its own copy of the action. ref is what the action's workload is. */
@@ -75,6 +77,8 @@ void work_call_patch(struct work_call *call, const struct text *body, work_answe
 void work_call_post(struct work_call *call, const char *path, const struct text *body,
                     work_answer_fn *fn);
 void work_call_get(struct work_call *call, const char *path, work_answer_fn *fn);
+/* Evicts exactly this pod: its uid is a precondition. KUBE_BLOCKED: a disruption budget. */
+void work_call_evict(struct work_call *call, const struct pod *pod, work_answer_fn *fn);
 /* fn after a while of pipeline time; ends the call as unknown when its time is over. */
 void work_call_later(struct work_call *call, int64_t after_ns, work_fn *fn);
 /* A write that did not come through: ends the call by what the answer means for an action of which

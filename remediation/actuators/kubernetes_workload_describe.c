@@ -92,7 +92,8 @@ static bool place_of(const struct workload_item *groups, const struct pod *pod,
         int64_t index = pod->index;
         if (index < 0 && group->per_job == 1)
             index = 0;
-        if (pod->outer_index > 0 && index >= 0)
+        bool is_nested = pod->kind == WORKLOAD_JOBSET;
+        if (is_nested && pod->outer_index > 0 && index >= 0)
             index += (int64_t)pod->outer_index * group->per_job;
         *ret_place = (struct rank_pod){i, index > INT32_MAX ? -1 : (int32_t)index, pod->node};
         return true;

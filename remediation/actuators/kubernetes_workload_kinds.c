@@ -144,19 +144,36 @@ static const struct phase_row VOLCANO_PHASES[] = {
     {"Failed", WORKLOAD_FAILED},         {"Completed", WORKLOAD_FINISHED},
 };
 
-static bool is_about_lost_pods(const struct json *policy)
+static bool is_about(const struct json *policy, const char *wanted)
 {
     const struct json *event = json_first(json_get(policy, "events"));
     const char *word = json_get_string(policy, "event", "");
     for (;;) {
-        if (strcmp(word, "PodFailed") == 0 || strcmp(word, "PodEvicted") == 0 ||
-            strcmp(word, "*") == 0)
+        if (strcmp(word, wanted) == 0 || strcmp(word, "*") == 0)
             return true;
         if (event == NULL)
             return false;
         word = json_string(event, "");
         event = json_next(event);
     }
+}
+
+/* What the first policy that fits does about an evicted pod; "" none. */
+static const char *about_eviction(const struct json *policies)
+{
+    for (const struct json *one = json_first(policies); one != NULL; one = json_next(one))
+        if (is_about(one, "PodEvicted"))
+            return json_get_string(one, "action", "");
+    return "";
+}
+
+/* Policies of the task go before those of the job. */
+static bool restarts_by_partition(const struct json *task, const struct json *job_policies)
+{
+    const char *action = about_eviction(json_get(task, "policies"));
+    if (action[0] == '\0')
+        action = about_eviction(job_policies);
+    return json_get(task, "partitionPolicy") != NULL && strcmp(action, "RestartPartition") == 0;
 }
 
 /* Tells of a policy that takes the job down for the loss of a pod. */
@@ -166,7 +183,7 @@ static void add_ending_policy(const struct json *policies, struct text *text)
         const char *action = json_get_string(one, "action", "");
         bool ends = strcmp(action, "TerminateJob") == 0 || strcmp(action, "AbortJob") == 0 ||
                     strcmp(action, "CompleteJob") == 0;
-        if (ends && is_about_lost_pods(one)) {
+        if (ends && (is_about(one, "PodFailed") || is_about(one, "PodEvicted"))) {
             text_addf(text, "; by its policy %s it ends when a pod is lost", action);
             return;
         }
@@ -193,6 +210,9 @@ static void read_volcano(const struct json *object, struct workload_item *item)
         add_group(item, json_get_string(task, "name", "default"), 1, read_pods(task, "replicas", 1),
                   deep(task, "template", "spec"));
         add_ending_policy(json_get(task, "policies"), &budget);
+        if (item->group_count > 0)
+            item->groups[item->group_count - 1].by_partition = restarts_by_partition(
+                task, json_get(spec, "policies"));
     }
     item->budget = text_take(&budget);
     if (item->restarts + 1 >= max) {

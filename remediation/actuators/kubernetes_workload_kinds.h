@@ -36,11 +36,12 @@ enum workload_phase {
 /* Pods of one template. */
 struct workload_group {
     char *name;
-    int32_t pods;    /* all of them */
-    int32_t per_job; /* JobSet: pods of each of its jobs */
-    int32_t gpus;    /* of each pod */
-    bool bears_any;  /* tolerates the spare's taint whatever its value */
-    char *bears;     /* values of the spare's taint that it tolerates, one a line */
+    int32_t pods;      /* all of them */
+    int32_t per_job;   /* JobSet: pods of each of its jobs */
+    int32_t gpus;      /* of each pod */
+    bool by_partition; /* Volcano: a pod that is evicted restarts its partition of the task */
+    bool bears_any;    /* tolerates the spare's taint whatever its value */
+    char *bears;       /* values of the spare's taint that it tolerates, one a line */
 };
 
 struct workload_item {

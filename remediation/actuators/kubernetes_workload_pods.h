@@ -20,7 +20,7 @@ struct pod {
     uint32_t key_hash;     /* of namespace and name */
     uint32_t job_hash;     /* pods_job_hash of its workload */
     int32_t index;         /* inside its group or its job of the group; -1 none */
-    int32_t outer_index;   /* JobSet: its job inside the group; -1 none */
+    int32_t outer_index;   /* JobSet: its job inside the group; Volcano: its partition; -1 none */
     int32_t gpus;
     enum workload_kind_id kind; /* of its workload; WORKLOAD_KIND_COUNT none */
     bool is_daemon, is_mirror, has_ended, is_running;
