@@ -200,6 +200,9 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
         gauges, ranks, !facts->from_start,
         domain->scope != SCOPE_RACK &&
             (engine->job->compute != COMPUTE_KERNEL || !engine->model.has_compute));
+    /* What began a few rows ago has not yet come into the means as a whole. */
+    if (!facts->from_start)
+        facts->sm_shift /= gauges_shown(facts->rows);
     int32_t stage = stage_moved_along(engine, ranks);
     facts->whole_stage = stage != JOB_NONE;
     if (facts->whole_stage)

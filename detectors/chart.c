@@ -18,6 +18,10 @@ static const double SPIKE_SIGMAS = 4, SPIKE_LEAST = 0.10;
 /* A row counts for at most so many times the spread known so far. */
 static const double NOISE_RISE = 1.5;
 enum { UPPER_LEAST = 16 };
+/* Lasting differences between units: how large they may be, how slowly they are learned, and how
+ * many rows it takes until they are worth something. */
+static const double OFFSET_MOST = 0.01, OFFSET_WEIGHT = 1.0 / 256, OFFSET_SUSPECT = 3;
+enum { OFFSET_ROWS = 32, OWN_ROWS_LEAST = 12 };
 static const double UPPER_GROWTH = 1.3;
 /* Lower than this many sigmas is a unit's peer that is slow, where units are held against one
  * another. */
@@ -44,7 +48,9 @@ void bank_init(struct bank *bank, int32_t units)
         bank->sum[w] = xcalloc(count, sizeof(float));
         bank->have[w] = xcalloc(count, 1);
         bank->z[w] = xcalloc(count, sizeof(float));
+        bank->by_change[w] = xcalloc(count, 1);
     }
+    bank->offset = xcalloc(count, sizeof *bank->offset);
     bank->spikes = xcalloc(count, sizeof *bank->spikes);
     bank->scratch = xcalloc(count, sizeof *bank->scratch);
     bank->arriving = xcalloc(count, sizeof *bank->arriving);
@@ -62,7 +68,9 @@ void bank_done(struct bank *bank)
         xfree(bank->sum[w]);
         xfree(bank->have[w]);
         xfree(bank->z[w]);
+        xfree(bank->by_change[w]);
     }
+    xfree(bank->offset);
     xfree(bank->spikes);
     xfree(bank->scratch);
     xfree(bank->arriving);
@@ -90,8 +98,11 @@ void bank_clear(struct bank *bank)
 {
     for (int32_t u = 0; u < bank->units; u++)
         bank_clear_unit(bank, u);
-    for (int w = 0; w < CHART_WINDOWS; w++)
-        bank->usual_centre[w] = bank->usual_upper[w] = (double)NAN;
+    memset(bank->offset, 0, (size_t)bank->units * sizeof *bank->offset);
+    for (int t = 0; t < TEST_COUNT; t++)
+        for (int w = 0; w < CHART_WINDOWS; w++)
+            bank->reference[t][w] = (struct chart_reference){.usual_centre = (double)NAN,
+                                                             .usual_upper = (double)NAN};
     bank->pushed = 0;
 }
 
@@ -249,9 +260,9 @@ static void count_spike(struct bank *bank, int32_t unit, double residual)
 /* The centre that units are held against. When more than half of them move up at once the middle
  * moves with them: then what it was before stands for the healthy ones. noise is what a window's
  * mean moves by itself. */
-static double held_centre(struct bank *bank, int w, double centre, double noise)
+static double held_centre(struct chart_reference *reference, double centre, double noise)
 {
-    double *usual = &bank->usual_centre[w];
+    double *usual = &reference->usual_centre;
 
     if (!isfinite(*usual))
         *usual = centre;
@@ -264,9 +275,9 @@ static double held_centre(struct bank *bank, int w, double centre, double noise)
 
 /* Healthy units may differ more upwards than downwards (experts that are busy for a while). What is
  * usual is learned slowly, so that a fault does not hide itself. */
-static double usual_upper(struct bank *bank, int w, double upper)
+static double usual_upper(struct chart_reference *reference, double upper)
 {
-    double *usual = &bank->usual_upper[w];
+    double *usual = &reference->usual_upper;
 
     if (!isfinite(*usual))
         *usual = upper;
@@ -274,20 +285,29 @@ static double usual_upper(struct bank *bank, int w, double upper)
     return *usual;
 }
 
-/* Scores of all units in one window. */
-static void test_window(struct bank *bank, int w)
+static double offset_in(const struct bank *bank, int32_t unit, enum chart_test test)
 {
+    return test == TEST_CHANGE ? (double)bank->offset[unit] : 0;
+}
+
+/* Scores of all units in one window and test; the higher one of the tests stays. */
+static void test_window(struct bank *bank, int w, enum chart_test test)
+{
+    struct chart_reference *reference = &bank->reference[test][w];
     size_t n = 0;
     int enough = (3 * WINDOW_ROWS[w] + 3) / 4;
 
     for (int32_t u = 0; u < bank->units; u++)
         if (bank->have[w][u] >= enough)
-            bank->scratch[n++] = bank->sum[w][u] / (float)bank->have[w][u];
-    if (n < 2) {
+            bank->scratch[n++] = bank->sum[w][u] / (float)bank->have[w][u] -
+                                 (float)offset_in(bank, u, test);
+    if (test == TEST_LEVEL) {
         memset(bank->z[w], 0, (size_t)bank->units * sizeof(float));
-        return;
+        memset(bank->by_change[w], 0, (size_t)bank->units);
     }
-    double upper = usual_upper(bank, w,
+    if (n < 2)
+        return;
+    double upper = usual_upper(reference,
                                n >= UPPER_LEAST ? robust_upper_spread(bank->scratch, n) : 0);
     struct robust_spread over = robust_healthy_spread(bank->scratch, n);
     double expected = bank->sigma * sqrt((1 + bank->rho) / (1 - bank->rho) / WINDOW_ROWS[w]);
@@ -295,11 +315,37 @@ static void test_window(struct bank *bank, int w)
 
     /* A spread that was measured on few units is itself uncertain. */
     spread *= 1 + 4.0 / (double)n;
-    bank->centre[w] = held_centre(bank, w, over.centre, expected);
-    bank->spread[w] = spread;
+    reference->centre = held_centre(reference, over.centre, expected);
+    reference->spread = spread;
     for (int32_t u = 0; u < bank->units; u++) {
-        double mean = (double)bank->sum[w][u] / bank->have[w][u];
-        bank->z[w][u] = bank->have[w][u] >= enough ? (float)((mean - bank->centre[w]) / spread) : 0;
+        if (bank->have[w][u] < enough)
+            continue;
+        double mean = (double)bank->sum[w][u] / bank->have[w][u] - offset_in(bank, u, test);
+        float z = (float)((mean - reference->centre) / spread);
+        if (test == TEST_CHANGE && z <= bank->z[w][u])
+            continue;
+        bank->z[w][u] = z;
+        bank->by_change[w][u] = test == TEST_CHANGE;
+    }
+}
+
+/* Offsets follow slowly, and not at all while a unit is suspect: a fault is nothing usual. */
+static void learn_offsets(struct bank *bank, const float *arriving)
+{
+    double weight = fmax(OFFSET_WEIGHT, 1.0 / (double)(bank->pushed - WINDOW_ROWS[0] + 1));
+    double centre = bank->reference[TEST_LEVEL][0].centre;
+
+    if (bank->pushed < WINDOW_ROWS[0]) /* the centre is not known yet */
+        return;
+
+    for (int32_t u = 0; u < bank->units; u++) {
+        double offset = (double)bank->offset[u];
+        bool suspect = bank->pushed >= OFFSET_ROWS && ((double)bank->z[0][u] > OFFSET_SUSPECT ||
+                                                       (double)bank->z[2][u] > OFFSET_SUSPECT);
+        if (!isfinite(arriving[u]) || suspect)
+            continue;
+        offset += weight * ((double)arriving[u] - centre - offset);
+        bank->offset[u] = (float)fmin(fmax(offset, -OFFSET_MOST), OFFSET_MOST);
     }
 }
 
@@ -321,9 +367,14 @@ void bank_push(struct bank *bank, int64_t step, const float *residuals)
     memcpy(bank->clipped + place(bank, slot, 0), arriving, (size_t)bank->units * sizeof *arriving);
     bank_store(bank, step, residuals);
     follow_clip(bank);
-    for (int w = 0; w < CHART_WINDOWS; w++)
-        if (bank->pushed >= WINDOW_ROWS[w] && bank->pushed % (WINDOW_ROWS[w] / 4) == 0)
-            test_window(bank, w);
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        if (bank->pushed < WINDOW_ROWS[w] || bank->pushed % (WINDOW_ROWS[w] / 4) != 0)
+            continue;
+        test_window(bank, w, TEST_LEVEL);
+        if (bank->pushed >= OFFSET_ROWS)
+            test_window(bank, w, TEST_CHANGE);
+    }
+    learn_offsets(bank, arriving);
 }
 
 void bank_store(struct bank *bank, int64_t step, const float *residuals)
@@ -344,13 +395,19 @@ struct chart_view bank_view(const struct bank *bank, int32_t unit)
             view.z = (double)bank->z[w][unit];
             view.window = w;
         }
+    view.test = bank->by_change[view.window][unit] != 0 ? TEST_CHANGE : TEST_LEVEL;
     if (bank->have[view.window][unit] > 0)
         view.level = (double)bank->sum[view.window][unit] / bank->have[view.window][unit] -
-                     bank->centre[view.window];
+                     bank_zero(bank, unit, view.window, view.test);
     return view;
 }
 
-double bank_mean(const struct bank *bank, int32_t unit, int rows)
+double bank_zero(const struct bank *bank, int32_t unit, int window, enum chart_test test)
+{
+    return bank->reference[test][window].centre + offset_in(bank, unit, test);
+}
+
+double bank_mean(const struct bank *bank, int32_t unit, int rows, enum chart_test test)
 {
     double sum = 0;
     int n = 0, w = 0;
@@ -364,7 +421,46 @@ double bank_mean(const struct bank *bank, int32_t unit, int rows)
     }
     while (w + 1 < CHART_WINDOWS && WINDOW_ROWS[w + 1] <= rows)
         w++;
-    return n > 0 ? sum / n - bank->centre[w] : (double)NAN;
+    return n > 0 ? sum / n - bank_zero(bank, unit, w, test) : (double)NAN;
+}
+
+int bank_run_above(const struct bank *bank, int32_t unit, double over)
+{
+    int run = 0;
+
+    while (run < CHART_RING && run < bank->pushed && bank_value(bank, unit, run) > over)
+        run++;
+    return run;
+}
+
+double bank_tail(const struct bank *bank, double level, enum chart_test test, const uint8_t *skip)
+{
+    int64_t above = 0, all = 0;
+
+    for (int back = 0; back < CHART_RING && back < bank->pushed; back++)
+        for (int32_t u = 0; u < bank->units; u++) {
+            double value = bank_value(bank, u, back);
+            if (!isfinite(value) || (skip != NULL && skip[u] != 0))
+                continue;
+            all++;
+            above += value > bank_zero(bank, u, 0, test) + level;
+        }
+    return (double)(above + 1) / (double)(all + 1);
+}
+
+double bank_own_spread(const struct bank *bank, int32_t unit, int rows)
+{
+    float changes[CHART_RING];
+    size_t n = 0;
+
+    for (int back = rows; back + 1 < CHART_RING && back + 1 < bank->pushed; back++) {
+        double change = bank_value(bank, unit, back) - bank_value(bank, unit, back + 1);
+        if (isfinite(change))
+            changes[n++] = (float)fabs(change);
+    }
+    if (n < OWN_ROWS_LEAST)
+        return (double)NAN;
+    return 1.4826 * robust_median(changes, n) / sqrt(2 * (1 - bank->rho));
 }
 
 double bank_share_above(const struct bank *bank, int32_t unit, int rows, double over)
@@ -381,16 +477,16 @@ double bank_share_above(const struct bank *bank, int32_t unit, int rows, double 
     return n > 0 ? (double)above / n : 0;
 }
 
-int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level)
+int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level, enum chart_test test)
 {
-    double sum = 0, best = 0;
+    double sum = 0, best = 0, offset = offset_in(bank, unit, test);
     int rows = 1;
 
     for (int back = 0; back < CHART_RING && back < bank->pushed; back++) {
         double value = bank_value(bank, unit, back);
         if (!isfinite(value))
             continue;
-        sum += fmin(value, 2 * level) - level / 2;
+        sum += fmin(value - offset, 2 * level) - level / 2;
         if (sum > best) {
             best = sum;
             rows = back + 1;

@@ -6,6 +6,10 @@
  * between units are in it: nobody needs to know the noise. Residuals are clipped first, so one
  * spike is no shift.
  *
+ * Change: the same of the means less the unit's usual offset, which is learned slowly, stands still
+ * while the unit is suspect, and is at most OFFSET_MOST: what is always slow stays slow, while a
+ * small change is not lost among the lasting differences.
+ *
  * Rate: a Bernoulli CUSUM of residuals that are far out (stalls). In nats: it alarms when the
  * evidence for "many times the usual rate" outweighs the budget.
  */
@@ -17,6 +21,15 @@
 
 enum { CHART_RING = 64, CHART_WINDOWS = 5 };
 
+enum chart_test { TEST_LEVEL = 0, TEST_CHANGE, TEST_COUNT };
+
+/* What the units of one window are held against in one test. */
+struct chart_reference {
+    double centre, spread;
+    double usual_centre; /* what the centre was before most units moved; NAN unknown */
+    double usual_upper;  /* spread of the upper side as it usually is: busy experts */
+};
+
 struct bank {
     int32_t units;
     float *ring;                  /* CHART_RING rows of units, NAN where nothing was sent */
@@ -25,13 +38,11 @@ struct bank {
     int64_t pushed;               /* rows so far */
     float *sum[CHART_WINDOWS];    /* by unit: of the clipped values in the window */
     uint8_t *have[CHART_WINDOWS]; /* by unit: values in the window */
-    float *z[CHART_WINDOWS];      /* by unit: score when the window was last tested */
-    float *spikes;                /* by unit: rate CUSUM, nats */
-    double centre[CHART_WINDOWS];
-    double
-        usual_centre[CHART_WINDOWS]; /* what the centre was before most units moved; NAN unknown */
-    double usual_upper[CHART_WINDOWS]; /* spread of the upper side as it usually is: busy experts */
-    double spread[CHART_WINDOWS];
+    float *z[CHART_WINDOWS];      /* by unit: the higher score when the window was last tested */
+    uint8_t *by_change[CHART_WINDOWS]; /* by unit: it is that of TEST_CHANGE */
+    float *offset;                     /* by unit: usual residual */
+    float *spikes;                     /* by unit: rate CUSUM, nats */
+    struct chart_reference reference[TEST_COUNT][CHART_WINDOWS];
     double clip; /* residuals are held inside +-clip */
     double near_step,
         near_two;      /* squared spread of a unit's change over one and over two rows, smoothed */
@@ -57,21 +68,34 @@ void bank_store(struct bank *bank, int64_t step, const float *residuals);
 
 /* What a unit looks like now. */
 struct chart_view {
-    double z;      /* largest score over windows */
-    int window;    /* index of that window */
-    double level;  /* its mean less the centre */
-    double spikes; /* nats */
+    double z;             /* largest score over windows and tests */
+    int window;           /* index of that window */
+    enum chart_test test; /* whose score it is */
+    double level;         /* its mean less the centre, and less the offset in TEST_CHANGE */
+    double spikes;        /* nats */
 };
 struct chart_view bank_view(const struct bank *bank, int32_t unit);
 
-/* Mean of the last `rows` unclipped residuals (at most CHART_RING) less the centre; NAN when none.
+/* What the unit's residuals have to be above to count as shifted at all: the centre of the window,
+ * and the unit's offset in TEST_CHANGE. */
+double bank_zero(const struct bank *bank, int32_t unit, int window, enum chart_test test);
+/* Mean of the last `rows` unclipped residuals (at most CHART_RING) less that zero; NAN when none.
  */
-double bank_mean(const struct bank *bank, int32_t unit, int rows);
+double bank_mean(const struct bank *bank, int32_t unit, int rows, enum chart_test test);
 /* Share of the last `rows` residuals that are above `over`; 0 when none. */
 double bank_share_above(const struct bank *bank, int32_t unit, int rows, double over);
+/* How many of the newest residuals lie above `over`, one after the other. */
+int bank_run_above(const struct bank *bank, int32_t unit, double over);
+/* Part of all units' residuals in the ring that lie more than `level` above their zero; never less
+ * than one of them all. `skip` flags units that are left out; NULL none. */
+double bank_tail(const struct bank *bank, double level, enum chart_test test, const uint8_t *skip);
+/* Spread of one residual of this unit, from how it changed before its last `rows` rows; NAN when
+ * too few are known. */
+double bank_own_spread(const struct bank *bank, int32_t unit, int rows);
 /* Rows since the estimated onset of a shift of this size: where the sum of (residual - level / 2)
  * began its largest rise; 1..CHART_RING. */
-int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level);
+int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level,
+                          enum chart_test test);
 /* The residual `back` rows ago (0: newest), NAN when missing. */
 double bank_value(const struct bank *bank, int32_t unit, int back);
 /* The step number `back` rows ago; -1 before the first. */

@@ -26,18 +26,19 @@ struct engine_params engine_params_default(void)
                                   .slow_min_ratio = 0.03,
                                   .gain_min_ratio = 0.01,
                                   .hang_after_ns = 270 * SECOND,
+                                  .event_hold_ns = 10 * SECOND,
                                   .enabled = true};
 }
 
 /* Chance that one test of one unit may be wrong. A GPU-month has 2.6e6 s / step time rows, each
- * tested in CHART_WINDOWS windows of about three banks. */
+ * tested against peers and against the past in CHART_WINDOWS windows of about three banks. */
 static double chance_per_test(const struct engine *engine)
 {
     double step_s = pace_recent_ms(&engine->pace) / 1000;
     double rows = 2.63e6 / (isfinite(step_s) ? fmin(fmax(step_s, 0.02), 60) : 1);
     double budget = fmax(engine->params.false_evictions_per_10k_gpu_months, 1e-6) / 10000;
 
-    return budget / (rows * 3 * CHART_WINDOWS);
+    return budget / (rows * 3 * CHART_WINDOWS * TEST_COUNT);
 }
 
 double engine_z_alarm(const struct engine *engine)
@@ -55,7 +56,7 @@ static void set_thresholds(struct engine *engine)
     double chance = chance_per_test(engine);
 
     engine->z_alarm = robust_normal_quantile(chance);
-    engine->nats_alarm = -log(chance);
+    engine->nats_alarm = -log(TEST_COUNT * chance); /* stalls are tested once */
 }
 
 static void forget_lateness(struct engine *engine)

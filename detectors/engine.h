@@ -22,6 +22,8 @@ struct engine_params {
     double slow_min_ratio; /* smallest slowdown that can be advised for eviction; default 0.03 */
     double gain_min_ratio; /* below it a suspect is info; default 0.01 */
     int64_t hang_after_ns; /* the most that a hang verdict may take; default 5 min less a margin */
+    int64_t event_hold_ns; /* how long a hardware event is held at least, until it is known whether
+                              its ranks go on; 0: told at once, as if they did not; default 10 s */
     bool enabled;          /* false: everything is parsed and nothing is said */
 };
 

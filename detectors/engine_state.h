@@ -37,7 +37,8 @@ struct open_verdict {
     enum bank_kind bank; /* slow: the bank whose units raised it */
     int32_t *units;
     int32_t unit_count;
-    double level; /* slow: shift when it was raised */
+    double level;         /* slow: shift when it was raised */
+    enum chart_test test; /* what it was measured against */
     bool by_rate;
     bool untold;    /* kept without a word: nothing to clear */
     bool by_offset; /* raised for duties of rank 0: told once, never an accusation */

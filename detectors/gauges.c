@@ -101,3 +101,8 @@ double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past)
 
     return base > 0 ? fast / base - 1 : (double)NAN;
 }
+
+double gauges_shown(int rows)
+{
+    return 1 - pow(1 - FAST_WEIGHT, rows > 1 ? rows : 1);
+}

@@ -29,4 +29,7 @@ void gauges_follow(float *fast, float *base, float value, int64_t rows, double t
  * rank that was slow from the start the past says nothing: then against the peers alone. */
 double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past);
 
+/* The part of a change that the fast means show after so many rows; at least that of one row. */
+double gauges_shown(int rows);
+
 #endif

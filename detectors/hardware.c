@@ -11,13 +11,12 @@
 
 #define SECOND INT64_C(1000000000)
 
-static const int64_t HOLD_NS = 10 * SECOND;
 static const int64_t CHECK_NS = SECOND / 2, GONE_MARGIN_NS = 2 * SECOND;
 static const double HOLD_STEPS = 3;
 /* Shorter than what a stop without an event takes to be told. */
 static const int64_t STOPPED_NS = 15 * SECOND;
 static const double STOPPED_STEPS = 6;
-/* A rack is accused as a whole when this part of its trays is, within HOLD_NS. */
+/* A rack is accused as a whole when this part of its trays is, while none of them is told. */
 static const double RACK_SHARE = 0.5;
 enum { RACK_TRAYS_LEAST = 3 };
 
@@ -352,10 +351,14 @@ static bool is_due(const struct engine *engine, const struct suspicion *suspicio
                    const struct domain *domain)
 {
     double step_ns = pace_recent_ms(&engine->pace) * 1e6;
-    double hold = fmax((double)HOLD_NS, isfinite(step_ns) ? HOLD_STEPS * step_ns : 0);
+    double hold = fmax((double)engine->params.event_hold_ns,
+                       isfinite(step_ns) ? HOLD_STEPS * step_ns : 0);
 
-    if (suspicion->first_ns == 0 || suspicion->told ||
-        (double)(engine->now_ns - suspicion->first_ns) < fmin(hold, 60.0 * (double)SECOND))
+    if (suspicion->first_ns == 0 || suspicion->told)
+        return false;
+    if (engine->params.event_hold_ns == 0)
+        return true;
+    if ((double)(engine->now_ns - suspicion->first_ns) < fmin(hold, 60.0 * (double)SECOND))
         return false;
     return is_stopped(engine) || goes_on(engine, domain, suspicion->first_ns);
 }
@@ -404,7 +407,8 @@ void hardware_check(struct engine *engine)
 
     /* While something waits every sample comes here; a look at all trays once in a while is enough.
      */
-    if (hardware->waiting <= 0 || engine->now_ns - hardware->checked_ns < CHECK_NS)
+    if (hardware->waiting <= 0 ||
+        (engine->now_ns - hardware->checked_ns < CHECK_NS && engine->params.event_hold_ns > 0))
         return;
     hardware->checked_ns = engine->now_ns;
     check_racks(engine);

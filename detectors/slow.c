@@ -20,6 +20,14 @@ static const double LEVEL_LEAST = 0.02;
 /* A shift is no shift when less than this part of its window's values lie above a third of it: in a
  * short window one spike makes a mean. */
 static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
+/* Part of the alarm's score that the unit's own noise must allow: what is known of it comes from a
+ * few dozen rows. */
+static const double OWN_SHARE = 0.8;
+/* What tells at once how far an alarm reaches: of the units around, none is above half of its level
+ * in so many of the last rows, and the job would win by so much more than is asked for. */
+static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3;
+/* Of the smallest shift, what uncertainty may take off it where it is a change. */
+static const double CHANGE_MARGIN = 0.15;
 /* When more units than this moved it is the job's matter, and no unit's. */
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
@@ -29,6 +37,9 @@ static const double GREW = 1.4;
 static const double GREW_TO_ADVICE = 1.6, GREW_AGAIN = 2;
 enum { LASTING_ROWS = 24 };
 enum {
+    RUN_LEAST = 4,
+    RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
+    LANES_LEAST = 3,      /* nor whose time outside compute */
     SETTLE_LEAST = 3,
     SETTLE_MOST = 10,
     QUIET_ROWS = 8,
@@ -47,6 +58,7 @@ struct alarm {
     int32_t unit;
     double z, spikes, level;
     int window;
+    enum chart_test test;
     bool by_rate;
 };
 
@@ -55,8 +67,9 @@ static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_
 {
     int rows = chart_window(view->window);
 
-    return bank_share_above(bank, unit, rows, bank->centre[view->window] + view->level / 3) >=
-           SHARE_ABOVE[view->window];
+    double zero = bank_zero(bank, unit, view->window, view->test);
+
+    return bank_share_above(bank, unit, rows, zero + view->level / 3) >= SHARE_ABOVE[view->window];
 }
 
 /* The cut whose units the bank's units are; BANK_OWN is by rank. */
@@ -76,6 +89,17 @@ static enum cut bank_cut(enum bank_kind kind)
         break;
     }
     return CUT_REPLICA;
+}
+
+/* A unit that is noisier than the others is measured by its own noise. */
+static bool is_out_of_own_noise(const struct bank *bank, int32_t unit,
+                                const struct chart_view *view, double z_alarm)
+{
+    int rows = chart_window(view->window);
+    double own = bank_own_spread(bank, unit, rows);
+
+    return !isfinite(own) || view->level >= OWN_SHARE * z_alarm * own *
+                                                sqrt((1 + bank->rho) / (1 - bank->rho) / rows);
 }
 
 /* The most that the past of one of the unit's ranks counts, in nats; 0 when nothing is known. */
@@ -104,7 +128,8 @@ static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t u
                             .z = view.z,
                             .spikes = view.spikes,
                             .level = view.level,
-                            .window = view.window};
+                            .window = view.window,
+                            .test = view.test};
     /* Nothing that the past could count would make an alarm of it. */
     if (view.z < 0.9 * engine_z_alarm(engine) &&
         view.spikes < engine_nats_alarm(engine) - HISTORY_NATS_MOST)
@@ -112,12 +137,14 @@ static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t u
     /* Of a normal score the tail is about exp(-z^2 / 2). */
     double past = past_of_unit(engine, kind, unit);
     double z_alarm = sqrt(fmax(engine_z_alarm(engine) * engine_z_alarm(engine) - 2 * past, 1));
-    if (view.z >= z_alarm && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view))
+    if (view.z >= z_alarm && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view) &&
+        is_out_of_own_noise(bank, unit, &view, z_alarm))
         return true;
-    if (view.spikes >= engine_nats_alarm(engine) - past) {
+    if (view.spikes >= engine_nats_alarm(engine) - past && bank->units >= RATE_UNITS_LEAST) {
         /* A shift of nearly every row that the rate test saw first is a shift all the same. */
         alarm->by_rate = bank_share_above(bank, unit, 12, bank->spike_over) < 0.7;
-        alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8);
+        alarm->test = TEST_LEVEL;
+        alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8, TEST_LEVEL);
         return alarm->level >= LEVEL_LEAST;
     }
     return false;
@@ -168,7 +195,7 @@ static bool is_bank_tested(const struct engine *engine, enum bank_kind kind)
     case BANK_WORK:
         return model->has_compute;
     case BANK_LANE:
-        return model->has_compute && model->has_allreduce;
+        return model->has_compute && model->has_allreduce && model->lanes >= LANES_LEAST;
     case BANK_LATE_LANE:
         return !model->has_compute && model->has_allreduce;
     case BANK_LATE:
@@ -225,6 +252,7 @@ static void collect_units(const struct engine *engine, struct open_verdict *open
 
     open->bank = alarm->bank;
     open->by_rate = alarm->by_rate;
+    open->test = alarm->test;
     open->units = xcalloc((size_t)units + 1, sizeof *open->units);
     for (int32_t u = 0; u < units; u++) {
         int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
@@ -263,8 +291,8 @@ static void measure(const struct engine *engine, const struct alarm *alarm, cons
             (u != alarm->unit && !is_joined(engine, alarm, u)))
             continue;
         struct chart_view view = bank_view(bank, u);
-        int since = bank_rows_since_onset(bank, u, fmax(view.level, LEVEL_LEAST));
-        double level = bank_mean(bank, u, since < 4 ? 4 : since);
+        int since = bank_rows_since_onset(bank, u, fmax(view.level, LEVEL_LEAST), alarm->test);
+        double level = bank_mean(bank, u, since < 4 ? 4 : since, alarm->test);
         rows = since > rows ? since : rows;
         if (isfinite(level)) {
             sum += level;
@@ -403,9 +431,15 @@ static void raise_slow(struct engine *engine, const struct alarm *alarm,
 
     measure(engine, alarm, ranks, &facts);
     cause_find(engine, alarm->bank, domain, ranks, &facts);
-    facts.lower = facts.level - 2 * engine->banks[alarm->bank].spread[alarm->window];
-    bool told = facts.gain >= engine->params.gain_min_ratio &&
-                facts.level >= engine->params.slow_min_ratio && domain->scope != SCOPE_STAGE &&
+    double margin = 2 * engine->banks[alarm->bank].reference[alarm->test][alarm->window].spread;
+    facts.lower = facts.level - margin;
+    /* What differs from its own past is no lasting difference between GPUs: it needs not be as much
+     * as it must be for an advice, within what is known of it. */
+    double least = engine->params.slow_min_ratio;
+    if (alarm->test == TEST_CHANGE)
+        least -= fmin(margin, CHANGE_MARGIN * least);
+    bool told = facts.gain >= engine->params.gain_min_ratio && facts.level >= least &&
+                domain->scope != SCOPE_STAGE &&
                 !is_duty_of_rank0(engine, alarm, domain, ranks, &facts);
 
     verdict = verdict_start(engine, told ? VERDICT_SLOW : VERDICT_INFO, domain->scope);
@@ -568,10 +602,10 @@ static void decide(struct engine *engine, const struct alarm *alarm)
 
     share = flag_joined(engine, alarm);
     if (is_lane_shared(engine, alarm->bank))
-        count = cause_split_lanes(
-            engine, alarm->level,
-            bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit, alarm->level),
-            engine->flags, domains);
+        count = cause_split_lanes(engine, alarm->level,
+                                  bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit,
+                                                        alarm->level, alarm->test),
+                                  engine->flags, domains);
     else
         count = domains_solve(engine->grid, engine->flags, domains);
     if (share > MOST_SHARE)
@@ -640,7 +674,7 @@ static double level_now(const struct engine *engine, const struct open_verdict *
     int n = 0;
 
     for (int32_t i = 0; i < open->unit_count; i++) {
-        double level = bank_mean(&engine->banks[open->bank], open->units[i], rows);
+        double level = bank_mean(&engine->banks[open->bank], open->units[i], rows, open->test);
         if (isfinite(level)) {
             sum += level;
             n++;
@@ -686,10 +720,10 @@ static bool has_grown(const struct engine *engine, const struct open_verdict *op
                level_now(engine, open, 8) > GREW_TO_ADVICE * open->level;
     if (level_now(engine, open, 8) > GREW * open->level)
         return true;
-    return open->verdict.kind == VERDICT_INFO && age % 16 == 0 &&
+    return open->verdict.kind == VERDICT_INFO && age % 8 == 0 &&
            open->verdict.gain < engine->params.gain_min_ratio &&
-           open->level >= engine->params.slow_min_ratio &&
-           cause_gain(engine, open->covers, 32) >= 1.2 * engine->params.gain_min_ratio;
+           level_now(engine, open, 16) >= engine->params.slow_min_ratio &&
+           cause_gain(engine, open->covers, 16) >= 1.2 * engine->params.gain_min_ratio;
 }
 
 /* How far it reaches is known: its alarm, which still stands, is decided in this very step. */
@@ -733,6 +767,65 @@ static int settle_rows(const struct alarm *alarm)
     return (int)fmin(fmax(rows, SETTLE_LEAST), SETTLE_MOST);
 }
 
+/* Rows in a row above half of the level that no healthy unit has by chance: how often single rows
+ * of all others lie there is counted. */
+static int run_needed(const struct engine *engine, const struct alarm *alarm, const uint8_t *joined)
+{
+    double tail = bank_tail(&engine->banks[alarm->bank], alarm->level / 2, alarm->test, joined);
+    double rows = ceil(engine_nats_alarm(engine) / -log(fmin(tail, 0.9)));
+
+    return (int)fmin(fmax(rows, RUN_LEAST), CHART_RING);
+}
+
+/* Marks racks (trays where racks are unknown) that hold ranks of the joined units. */
+static void mark_around(const struct engine *engine, const struct alarm *alarm,
+                        const uint8_t *joined, enum cut around, uint8_t *marks)
+{
+    enum cut cut = bank_cut(alarm->bank);
+
+    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++)
+        for (int32_t i = 0;
+             joined[u] != 0 && i < (cut == CUT_COUNT ? 1 : grid_size(engine->grid, cut, u)); i++) {
+            int32_t rank = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[i];
+            if (grid_of(engine->grid, around, rank) != JOB_NONE)
+                marks[grid_of(engine->grid, around, rank)] = 1;
+        }
+}
+
+/* Own work tells by itself which ranks an alarm is of: nothing has to be waited for when it has
+ * lasted for longer than chance has it, and none of the ranks around moves along. */
+static bool is_extent_clear(const struct engine *engine, const struct alarm *alarm)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    enum cut cut = bank_cut(alarm->bank);
+    enum cut around = engine->grid->cut[CUT_RACK].count > 0 ? CUT_RACK : CUT_TRAY;
+    double half = alarm->level / 2;
+
+    if (alarm->by_rate || (alarm->bank != BANK_OWN &&
+                           !(alarm->bank == BANK_GROUP && engine->job->compute == COMPUTE_KERNEL)))
+        return false;
+    AUTO_FREE uint8_t *joined = xcalloc((size_t)bank->units + 1, 1);
+    AUTO_FREE uint8_t *marks = xcalloc((size_t)engine->grid->cut[around].count + 1, 1);
+    AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+    for (int32_t u = 0; u < bank->units; u++)
+        joined[u] = u == alarm->unit || is_joined(engine, alarm, u);
+    if (bank_run_above(bank, alarm->unit,
+                       bank_zero(bank, alarm->unit, alarm->window, alarm->test) + half) <
+        run_needed(engine, alarm, joined))
+        return false;
+    mark_around(engine, alarm, joined, around, marks);
+    for (int32_t u = 0; u < bank->units; u++) {
+        int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
+        int32_t place = grid_of(engine->grid, around, first);
+        double zero = bank_zero(bank, u, alarm->window, alarm->test);
+        if (joined[u] == 0 && place != JOB_NONE && marks[place] != 0 &&
+            bank_share_above(bank, u, RUN_LEAST, zero + half) >= CLEAR_SHARE)
+            return false;
+        ranks[first] = joined[u];
+    }
+    return cause_gain(engine, ranks, RUN_LEAST) >= CLEAR_GAIN * engine->params.gain_min_ratio;
+}
+
 /* An alarm must stand until it is decided; another unit's alarm starts the wait anew. */
 static void settle(struct engine *engine, const struct alarm *strongest)
 {
@@ -747,6 +840,9 @@ static void settle(struct engine *engine, const struct alarm *strongest)
         engine->pending_rows = 1 + settle_rows(strongest);
         engine->pending_extended = 0;
     }
+    if (engine->pending_rows > 1 && engine->pending_extended == 0 &&
+        is_extent_clear(engine, strongest))
+        engine->pending_rows = 1;
     if (--engine->pending_rows == 0) {
         if (is_alarm(engine, engine->pending_bank, engine->pending_unit, &still) &&
             strongest->bank != engine->pending_bank)

@@ -108,6 +108,74 @@ TEST(a_shift_of_five_per_cent_shows_within_fifty_rows_at_two_per_cent_of_noise)
     CU_ASSERT(delay >= 1 && delay <= 50);
 }
 
+/* Units differ for ever by half a per cent each; one of them grows three per cent slower. */
+TEST(a_small_change_shows_within_eight_rows_among_lasting_differences)
+{
+    struct noise noise = {.random = test_seed(), .deviation = 0.004};
+    struct bank bank;
+    float row[UNITS], lasting[UNITS];
+    int delay = -1;
+
+    for (int u = 0; u < UNITS; u++)
+        lasting[u] = (float)(0.005 * test_random_normal(&noise.random));
+    bank_init(&bank, UNITS);
+    for (int step = 0; step < 200 && delay < 0; step++) {
+        noise_row(&noise, row);
+        for (int u = 0; u < UNITS; u++)
+            row[u] += lasting[u];
+        row[7] += step >= 100 ? 0.03f : 0;
+        bank_push(&bank, step, row);
+        if (step >= 100 && bank_view(&bank, 7).z > ALARM)
+            delay = step - 99;
+    }
+    CU_ASSERT(delay >= 1 && delay <= 8);
+    CU_ASSERT_EQUAL(bank_view(&bank, 7).test, TEST_CHANGE);
+    CU_ASSERT_DOUBLE_EQUAL(bank_view(&bank, 7).level, 0.025, 0.015);
+    bank_done(&bank);
+}
+
+TEST(what_was_always_slow_is_no_change_and_stays_slow)
+{
+    struct noise noise = {.random = test_seed(), .deviation = 0.005};
+    struct bank bank;
+    float row[UNITS];
+
+    bank_init(&bank, UNITS);
+    for (int step = 0; step < 2000; step++) {
+        noise_row(&noise, row);
+        row[7] += 0.08f;
+        bank_push(&bank, step, row);
+    }
+    CU_ASSERT(bank_view(&bank, 7).z > ALARM);
+    CU_ASSERT_EQUAL(bank_view(&bank, 7).test, TEST_LEVEL);
+    CU_ASSERT_DOUBLE_EQUAL(bank_view(&bank, 7).level, 0.08, 0.01);
+    bank_done(&bank);
+}
+
+TEST(a_unit_is_known_by_its_own_noise_and_a_tail_by_all_others)
+{
+    struct noise noise = {.random = test_seed(), .deviation = 0.005};
+    struct bank bank;
+    float row[UNITS];
+    uint8_t skip[UNITS] = {[7] = 1};
+
+    bank_init(&bank, UNITS);
+    for (int step = 0; step < 100; step++) {
+        noise_row(&noise, row);
+        row[9] *= 4;
+        row[7] += step >= 95 ? 0.5f : 0;
+        bank_push(&bank, step, row);
+    }
+    CU_ASSERT_DOUBLE_EQUAL(bank_own_spread(&bank, 3, 4), 0.005, 0.003);
+    CU_ASSERT(bank_own_spread(&bank, 9, 4) > 0.01);
+    CU_ASSERT(isnan(bank_own_spread(&bank, 9, 60)));
+    CU_ASSERT_EQUAL(bank_run_above(&bank, 7, 0.2), 5);
+    CU_ASSERT_EQUAL(bank_run_above(&bank, 3, 0.2), 0);
+    CU_ASSERT(bank_tail(&bank, 0.2, TEST_LEVEL, skip) < 1e-4);
+    CU_ASSERT(bank_tail(&bank, 0.2, TEST_LEVEL, NULL) > bank_tail(&bank, 0.2, TEST_LEVEL, skip));
+    bank_done(&bank);
+}
+
 TEST(one_spike_is_no_lasting_shift)
 {
     struct noise noise = {.random = test_seed(), .deviation = 0.005};
@@ -207,9 +275,9 @@ TEST(the_onset_of_a_shift_is_found_back)
             row[3] += 0.05f;
         bank_push(&bank, step, row);
     }
-    CU_ASSERT_EQUAL(bank_rows_since_onset(&bank, 3, 0.05), 20);
+    CU_ASSERT_EQUAL(bank_rows_since_onset(&bank, 3, 0.05, TEST_LEVEL), 20);
     CU_ASSERT_EQUAL(bank_step(&bank, 19), 80);
-    CU_ASSERT_DOUBLE_EQUAL(bank_mean(&bank, 3, 20), 0.05, 0.005);
+    CU_ASSERT_DOUBLE_EQUAL(bank_mean(&bank, 3, 20, TEST_LEVEL), 0.05, 0.005);
     bank_done(&bank);
 }
 
@@ -226,15 +294,18 @@ TEST(missing_values_are_neither_good_nor_bad)
             row[2] = NAN;
         bank_push(&bank, step, row);
     }
-    CU_ASSERT(isfinite(bank_mean(&bank, 2, 8)));
+    CU_ASSERT(isfinite(bank_mean(&bank, 2, 8, TEST_LEVEL)));
     CU_ASSERT(isnan(bank_value(&bank, 2, 0)));
     bank_clear_unit(&bank, 2);
-    CU_ASSERT(isnan(bank_mean(&bank, 2, 8)));
+    CU_ASSERT(isnan(bank_mean(&bank, 2, 8, TEST_LEVEL)));
     CU_ASSERT_DOUBLE_EQUAL(bank_view(&bank, 2).z, 0, 1e-9);
     bank_done(&bank);
 }
 
-TESTS(T(white_noise_raises_no_alarm), T(noise_that_remembers_raises_no_alarm),
+TESTS(T(a_small_change_shows_within_eight_rows_among_lasting_differences),
+      T(what_was_always_slow_is_no_change_and_stays_slow),
+      T(a_unit_is_known_by_its_own_noise_and_a_tail_by_all_others), T(white_noise_raises_no_alarm),
+      T(noise_that_remembers_raises_no_alarm),
       T(a_shift_of_five_per_cent_shows_within_six_rows_at_half_a_per_cent_of_noise),
       T(a_shift_of_three_per_cent_shows_within_fifteen_rows_at_half_a_per_cent_of_noise),
       T(a_shift_of_five_per_cent_shows_within_fifty_rows_at_two_per_cent_of_noise),

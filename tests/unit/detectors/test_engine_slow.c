@@ -359,6 +359,49 @@ TEST(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much)
     feed_close(&feed);
 }
 
+/* Steps from the onset to the first verdict that advises. */
+static int64_t steps_to_advice(double slow)
+{
+    struct feed feed;
+    int64_t onset, told = -1;
+
+    feed_open(&feed, 256, 1);
+    feed.noise = 0.004;
+    feed_steps(&feed, 100);
+    onset = feed.step;
+    feed.slow[77] = slow;
+    feed_steps(&feed, 40);
+    for (int i = 0; i < feed.count && told < 0; i++)
+        if (feed.verdicts[i].evict && strcmp(feed.verdicts[i].id, "77") == 0)
+            told = feed.verdicts[i].step;
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    feed_close(&feed);
+    return told < 0 ? 1000 : told - onset;
+}
+
+TEST(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps)
+{
+    CU_ASSERT(steps_to_advice(1.05) <= 6);
+    CU_ASSERT(steps_to_advice(1.1) <= 4);
+    CU_ASSERT(steps_to_advice(1.34) <= 4);
+}
+
+TEST(a_burst_of_three_slow_steps_is_nothing)
+{
+    struct feed feed;
+
+    feed_open(&feed, 256, 1);
+    feed_steps(&feed, 100);
+    for (int r = 0; r < 256; r += 37) {
+        feed.slow[r] = 1.3;
+        feed_steps(&feed, 3);
+        feed.slow[r] = 1;
+        feed_steps(&feed, 20);
+    }
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
 TEST(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known)
 {
     struct feed feed;
@@ -401,7 +444,9 @@ TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays
     feed_close(&feed);
 }
 
-TESTS(T(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known),
+TESTS(T(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps),
+      T(a_burst_of_three_slow_steps_is_nothing),
+      T(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known),
       T(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays),
       T(a_clean_job_gets_no_verdict_in_a_thousand_steps),
       T(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset),
