@@ -1,6 +1,7 @@
 /* Start order, the tick, reload and stop of the daemon. */
 #include "controller/app_state.h"
 
+#include "controller/app_topology.h"
 #include "controller/sys/clock.h"
 #include "controller/sys/log.h"
 #include "controller/sys/notify.h"
@@ -9,6 +10,7 @@
 #include "remediation/actuators/kubernetes.h"
 #include "remediation/actuators/rehearsal.h"
 #include "remediation/actuators/slurm.h"
+#include "remediation/actuators/webhook.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -90,6 +92,7 @@ static void flush_and_greet(struct app *app)
         recorder_flush(app->recorder);
         save_layouts(app);
     }
+    app_topology_tick(app);
     tell_systemd(app);
     if (!app->is_greeted && app_store_is_up(app)) {
         app->is_greeted = true;
@@ -148,6 +151,7 @@ static void on_hangup(void *context, int signal_number)
             log_event(LOG_WARN, "config_needs_restart", kv_str("options", restart.bytes));
         config_take_reloadable(app->config, config);
         log_init((enum log_level)app->config->log_level);
+        ignore_status(app_topology_read(app, &error)); /* logged; what was read before stays */
         pipeline_describe_every(app->pipeline, app->config->describe_every_ns);
         remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode,
                              clock_now_ns());
@@ -257,6 +261,14 @@ static void start_slurm(struct app *app)
     app->actuator = slurm_new(app->loop, app->client, &params);
 }
 
+static struct actuator *start_webhook(const struct app *app)
+{
+    return webhook_new(app->loop, app->client,
+                       &(struct webhook_options){.url = app->config->webhook_url,
+                                                 .secret_file = app->config->webhook_secret,
+                                                 .ca_file = app->config->webhook_ca});
+}
+
 static enum status start_actuator(struct app *app, struct error *reterr)
 {
     app->dry_run = dry_run_actuator();
@@ -266,6 +278,8 @@ static enum status start_actuator(struct app *app, struct error *reterr)
         TRY(start_kubernetes(app, reterr));
     else if (strcmp(app->config->actuator_kind, "slurm") == 0)
         start_slurm(app);
+    else if (strcmp(app->config->actuator_kind, "webhook") == 0)
+        app->actuator = start_webhook(app);
     else
         app->actuator = &app->dry_run;
     bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 ||
@@ -274,6 +288,9 @@ static enum status start_actuator(struct app *app, struct error *reterr)
         return error_set(reterr, ERR_REFUSED,
                          "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
                          app->actuator->name);
+    bool has_webhook = app->config->webhook_url[0] != '\0';
+    if (has_webhook && app->actuator->changes_world && strcmp(app->actuator->name, "webhook") != 0)
+        app->actuator = with_hand_over_new(app->actuator, start_webhook(app));
     return OK;
 }
 
@@ -291,6 +308,7 @@ static void start_pipeline(struct app *app)
     params.detection.slow_min_ratio = app->config->min_slowdown;
     struct pipeline_ports ports = app_ports(app);
     app->pipeline = pipeline_new(&params, &ports, app_core_new(app));
+    jobs_use_inventory(pipeline_jobs(app->pipeline), app->inventory);
 }
 
 static void on_embedded(void *context, bool ready, const char *reason)
@@ -394,6 +412,7 @@ static enum status start(struct app *app, struct error *reterr)
         fputs(findings.length > 0 ? findings.bytes : "", stderr);
         return status;
     }
+    TRY(app_topology_read(app, reterr));
     TRY(start_actuator(app, reterr));
     start_pipeline(app);
     app->tick_timer = loop_timer_new(app->loop, on_tick, app);
@@ -427,6 +446,7 @@ static void stop(struct app *app)
     for (size_t i = 0; i < ARRAY_LEN(app->signals); i++)
         loop_signal_free(app->signals[i]);
     loop_free(app->loop);
+    inventory_free(app->inventory);
     text_done(&app->policy_names);
     config_free(app->config);
 }

@@ -1,6 +1,6 @@
 /* What the HTTP API asks of the daemon. */
 #include "controller/admin/api_views.h"
-#include "controller/app_state.h"
+#include "controller/app_topology.h"
 #include "controller/sys/clock.h"
 #include "controller/topology/job_file.h"
 
@@ -356,5 +356,7 @@ struct api_backend app_backend(struct app *app)
                                 .command = backend_command,
                                 .query = backend_query,
                                 .now_ns = backend_now_ns,
-                                .recall = backend_recall};
+                                .recall = backend_recall,
+                                .topology = app_topology_write,
+                                .layout = app_topology_layout};
 }

@@ -14,34 +14,42 @@ static const int64_t NS_PER_S = 1000000000;
 
 /* ---- the file ---- */
 
-static enum status parse(struct app *app, const char *path, struct view bytes, struct error *reterr)
+static enum status parse(struct app *app, struct view bytes, struct text *told,
+                         struct error *reterr)
 {
+    const char *path = app->config->topology_file;
     struct yaml_document document = {0};
     struct findings findings = {0};
-    AUTO_TEXT told = {0};
     yaml_parse(bytes, &document, &findings);
     bool is_good = document.root != NULL && findings.errors == 0 &&
                    inventory_read_file(app->inventory, document.root, clock_now_ns(), &findings);
-    findings_print(&findings, path, &told);
-    yaml_done(&document);
     size_t errors = findings.errors;
+    findings_print(&findings, path, told);
+    yaml_done(&document);
     findings_done(&findings);
-    if (is_good)
-        return OK;
-    log_event(LOG_ERROR, "topology_refused", kv_str("findings", told.bytes),
-              kv_str("then", "what was read before stays"));
-    return error_set(reterr, ERR_INVALID, "%zu mistakes in the topology file '%s'", errors, path);
+    return is_good ? OK
+                   : error_set(reterr, ERR_INVALID, "%zu mistakes in the topology file '%s'",
+                               errors, path);
 }
 
-enum status app_topology_read(struct app *app, const char *path, struct error *reterr)
+enum status app_topology_read(struct app *app, struct error *reterr)
 {
     AUTO_TEXT bytes = {0};
+    AUTO_TEXT told = {0};
+    struct error error = {0};
     if (app->inventory == NULL)
         app->inventory = inventory_new();
-    if (path[0] == '\0')
+    if (app->config->topology_file[0] == '\0')
         return OK;
-    TRY(file_read(path, FILE_BYTES_MAX, &bytes, reterr));
-    return parse(app, path, (struct view){bytes.bytes, bytes.length}, reterr);
+    enum status status = file_read(app->config->topology_file, FILE_BYTES_MAX, &bytes, &error);
+    if (status == OK)
+        status = parse(app, (struct view){bytes.bytes, bytes.length}, &told, &error);
+    if (status == OK)
+        return OK;
+    log_event(LOG_ERROR, "topology_refused", kv_str("reason", error.message),
+              kv_str("findings", told.length > 0 ? told.bytes : ""),
+              kv_str("then", "what was read before stays"));
+    return error_set(reterr, status, "%s", error.message);
 }
 
 /* ---- who tells ---- */

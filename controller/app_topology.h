@@ -4,9 +4,9 @@
 
 #include "controller/app_state.h"
 
-/* Makes app->inventory where there is none yet, and reads the topology file when path is not "".
- * ERR_INVALID: the file has mistakes, all of them are logged; what was read before stays. */
-MUST_CHECK enum status app_topology_read(struct app *app, const char *path, struct error *reterr);
+/* Makes app->inventory where there is none yet, and reads topology.file when there is one. On error
+ * what was read before stays; every mistake of the file is logged. */
+MUST_CHECK enum status app_topology_read(struct app *app, struct error *reterr);
 /* About once a second: what the jobs' layouts and the world say, and records of what changed. */
 void app_topology_tick(struct app *app);
 

@@ -26,6 +26,7 @@ struct jobs {
     int64_t bytes;
     struct known_node *nodes;
     size_t node_count;
+    const struct inventory *inventory; /* or NULL */
 };
 
 static void live_job_free(struct live_job *live)
@@ -242,6 +243,22 @@ static int32_t size_or_one(const struct sample *hello, enum field field)
     return value >= 1 && value <= JOB_RANKS_MAX ? (int32_t)value : 1;
 }
 
+/* Racks of the whole cluster: nodes of it without a rank are the spares of the job. */
+static void add_known_racks(const struct jobs *jobs, struct job *job)
+{
+    size_t count = jobs->inventory != NULL ? inventory_count(jobs->inventory) : 0;
+    for (size_t i = 0; i < count; i++) {
+        struct inventory_node node = inventory_at(jobs->inventory, i);
+        if (node.rack != NULL && node.rack_source != INVENTORY_HELLO)
+            job_intern_tray(job, node.node, job_intern_rack(job, node.rack, node.nvlink_domain));
+    }
+    for (size_t i = 0; i < jobs->node_count; i++)
+        if (jobs->nodes[i].rack != NULL && job_find_tray(job, jobs->nodes[i].name) == JOB_NONE)
+            job_intern_tray(
+                job, jobs->nodes[i].name,
+                job_intern_rack(job, jobs->nodes[i].rack, jobs->nodes[i].nvlink_domain));
+}
+
 /* The layout that a first hello describes: sizes it names, the rest is data-parallel. Racks of
  * nodes come from what is known of the cluster; the engine places each rank by its own hello. */
 static struct job *job_of_hello(const struct jobs *jobs, const struct sample *hello)
@@ -269,11 +286,7 @@ static struct job *job_of_hello(const struct jobs *jobs, const struct sample *he
         job->size[DIMENSION_DP] = job->world_size;
     }
     job->compute = COMPUTE_KERNEL;
-    for (size_t i = 0; i < jobs->node_count; i++)
-        if (jobs->nodes[i].rack != NULL)
-            job_intern_tray(
-                job, jobs->nodes[i].name,
-                job_intern_rack(job, jobs->nodes[i].rack, jobs->nodes[i].nvlink_domain));
+    add_known_racks(jobs, job);
     return job;
 }
 
@@ -418,6 +431,11 @@ void jobs_learn_world(struct jobs *jobs, const struct world *world)
             .rack = node->rack != NULL ? xstrdup(node->rack) : NULL,
             .nvlink_domain = node->nvlink_domain != NULL ? xstrdup(node->nvlink_domain) : NULL};
     }
+}
+
+void jobs_use_inventory(struct jobs *jobs, const struct inventory *inventory)
+{
+    jobs->inventory = inventory;
 }
 
 void jobs_note_verdict(struct live_job *live, const struct verdict *verdict)

@@ -6,6 +6,7 @@
 
 #include "controller/base/sample.h"
 #include "controller/series/series.h"
+#include "controller/topology/inventory.h"
 #include "detectors/engine.h"
 #include "remediation/actuator.h"
 
@@ -78,6 +79,10 @@ void jobs_note_verdict(struct live_job *live, const struct verdict *verdict);
 /* Which rack a node stands in, as the cluster or a site's inventory says; used for jobs known by
  * hello. */
 void jobs_learn_world(struct jobs *jobs, const struct world *world);
+
+/* Where nodes stand by the site's inventory, asked before what the world says; what the ranks
+ * themselves said does not count. Lent for the life of jobs. */
+void jobs_use_inventory(struct jobs *jobs, const struct inventory *inventory);
 
 /* Drops jobs that sent nothing for idle_ns, and frees their budget. Returns how many. */
 int32_t jobs_expire(struct jobs *jobs, int64_t now_ns, int64_t idle_ns);

@@ -38,7 +38,8 @@ struct option {
 
 static const char *const MODE_WORDS[] = {"observe", "approve", "enforce", NULL};
 static const char *const LEVEL_WORDS[] = {"debug", "info", "warn", "error", NULL};
-static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", "kubernetes", "slurm", NULL};
+static const char *const ACTUATOR_WORDS[] = {"dry_run", "rehearsal", "kubernetes",
+                                             "slurm",   "webhook",   NULL};
 
 #define AT(field) offsetof(struct config, field)
 
@@ -73,7 +74,7 @@ static const struct option OPTIONS[] = {
     {"detection.enabled", TYPE_BOOL, AT(detection_enabled), "true", 0, 0, 0, NULL, "false: samples are kept and nothing is judged"},
     {"detection.false_evictions", TYPE_NUMBER, AT(false_evictions), "0.3", 0.0001, 1000, 0, NULL, "budget of wrong eviction advice per 10,000 GPU-months"},
     {"detection.min_slowdown", TYPE_NUMBER, AT(min_slowdown), "0.03", 0.005, 1, 0, NULL, "smallest slowdown, as a ratio, that is advised for eviction"},
-    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes, slurm"},
+    {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes, slurm, webhook"},
     {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "rehearsal: address of the cluster; slurm: of slurmrestd, empty: the tools alone"},
     {"actuator.describe_every", TYPE_DURATION, AT(describe_every_ns), "15s", 1, 3600, RELOADABLE, NULL, "how often the cluster is read unasked"},
     {"actuator.kubeconfig", TYPE_TEXT, AT(kubeconfig), "", 0, 0, 0, NULL, "kubernetes: file that says where the API server is and who we are; empty: the pod's own"},
@@ -89,6 +90,10 @@ static const struct option OPTIONS[] = {
     {"actuator.slurm_spare_feature", TYPE_TEXT, AT(slurm_spare_feature), "spare", 0, 0, 0, NULL, "slurm: idle nodes with this feature are spares"},
     {"actuator.slurm_spare_reservation", TYPE_TEXT, AT(slurm_spare_reservation), "broom-spares", 0, 0, 0, NULL, "slurm: idle nodes in this reservation are spares"},
     {"actuator.slurm_requeue_always", TYPE_BOOL, AT(slurm_requeue_always), "false", 0, 0, 0, NULL, "slurm: also jobs submitted with --no-requeue, by Requeue=1"},
+    {"webhook.url", TYPE_TEXT, AT(webhook_url), "", 0, 0, 0, NULL, "a service of the site that hand_over and fence go to, and with actuator.kind webhook everything; empty: none"},
+    {"webhook.secret", TYPE_TEXT, AT(webhook_secret), "", 0, 0, 0, NULL, "file of the secret that signs what is sent there, read for each request"},
+    {"webhook.ca", TYPE_TEXT, AT(webhook_ca), "", 0, 0, 0, NULL, "PEM file: who vouches for it; empty: the system's"},
+    {"topology.file", TYPE_TEXT, AT(topology_file), "", 0, 0, RELOADABLE, NULL, "racks and their nodes, trusted above every other source; empty: none"},
     {"log.level", TYPE_CHOICE, AT(log_level), "info", 0, 0, RELOADABLE, LEVEL_WORDS, "debug, info, warn, error"},
     {"retention.events", TYPE_DURATION, AT(retention_events_ns), "400d", 86400, 1e9, 0, NULL, "events, verdicts and one-minute rollups; what an incident pins stays"},
 };
@@ -328,7 +333,7 @@ static const char *option_nearest(const char *name)
 {
     static const char *const sections[] = {"listen",   "tls",      "auth",      "limits",
                                            "recorder", "spool",    "detection", "actuator",
-                                           "log",      "retention"};
+                                           "webhook",  "topology", "log",       "retention"};
     const char *names[ARRAY_LEN(OPTIONS) + ARRAY_LEN(sections)];
     for (size_t i = 0; i < ARRAY_LEN(OPTIONS); i++)
         names[i] = OPTIONS[i].name;
@@ -444,6 +449,11 @@ enum status config_check(const struct config *config, struct error *reterr)
             "of a job; set tls.certificate, tls.key and auth.tokens or tls.client_ca, or listen on "
             "127.0.0.1, or use mode observe",
             config->listen_api);
+    bool has_webhook = config->webhook_url[0] != '\0';
+    if (has_webhook != (config->webhook_secret[0] != '\0'))
+        return error_set(reterr, ERR_INVALID, "webhook.url and webhook.secret go together");
+    if (strcmp(config->actuator_kind, "webhook") == 0 && !has_webhook)
+        return error_set(reterr, ERR_INVALID, "actuator.kind webhook needs webhook.url");
     if (strcmp(config->actuator_kind, "rehearsal") == 0 && config->actuator_url[0] == '\0')
         return error_set(reterr, ERR_INVALID, "actuator.kind %s needs actuator.url",
                          config->actuator_kind);

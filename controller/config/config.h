@@ -37,6 +37,8 @@ struct config {
     const char *kubeconfig, *kube_context, *rack_label;
     bool write_topology_labels;
     double kube_calls_per_s;
+    const char *webhook_url, *webhook_secret, *webhook_ca;
+    const char *topology_file;
     int64_t log_level; /* enum log_level */
     int64_t retention_events_ns;
 };

@@ -3,9 +3,8 @@
  *
  * In this order, the first that can be kept is kept at the cost of those behind it:
  *   1. a tensor group lies in one tray; one that is wider than a tray, in one NVLink domain
- *   2. an expert group, with the ranks of its stage that it shares experts with, in one NVLink
- * domain
- *   3. a replica with all its stages in one NVLink domain, where it fits into the largest
+ *   2. the ranks of a stage that share experts lie in one NVLink domain
+ *   3. a replica with all its stages lies in one NVLink domain, where one can be that large
  *   4. rails: the trays of a data-parallel group use the same GPU indices, so that peers meet on
  *      one rail
  * Of equally good layouts the one that moves fewest ranks is taken, then one that a launcher can
@@ -18,7 +17,12 @@
 #include "controller/base/json.h"
 #include "detectors/job.h"
 
-enum { LAYOUT_GPUS_DEFAULT = 4, LAYOUT_GPUS_MOST = 64, LAYOUT_VIOLATIONS_TOLD = 8 };
+enum {
+    LAYOUT_GPUS_DEFAULT = 4,
+    LAYOUT_GPUS_MOST = 64,
+    LAYOUT_VIOLATIONS_TOLD = 8,
+    LAYOUT_DOMAIN_TRAYS = 18 /* of an NVL72 */
+};
 
 /* A node that the job will have. Strings are lent. */
 struct layout_node {

@@ -198,12 +198,13 @@ void score_places(const struct plan *plan, const struct layout_place *places,
         ret_broken[rule] = 0;
     bool is_narrow = plan->tensor_size <= plan->widest_tray;
     bool domains_count = !plan->domains_unknown;
+    int32_t whole_domain = LAYOUT_DOMAIN_TRAYS * plan->gpus_per_node;
+    int32_t largest = plan->widest_domain > whole_domain ? plan->widest_domain : whole_domain;
     if (is_narrow || domains_count)
         judge_groups(&judge, LAYOUT_TENSOR, "tensor group tp:", plan->tensor_size, !is_narrow);
-    if (domains_count && plan->set_size > plan->tensor_size &&
-        plan->set_size <= plan->widest_domain)
+    if (domains_count && plan->set_size > plan->tensor_size && plan->set_size <= largest)
         judge_groups(&judge, LAYOUT_EXPERT, "expert set ", plan->set_size, true);
-    if (domains_count && plan->run_size > plan->set_size && plan->run_size <= plan->widest_domain)
+    if (domains_count && plan->run_size > plan->set_size && plan->run_size <= largest)
         judge_groups(&judge, LAYOUT_REPLICA,
                      plan->is_ep_inside_dp ? "run of replicas " : "replica ", plan->run_size, true);
     judge_rails(&judge);

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 
-from daemon import ROOT, run, skip
+from daemon import BROOMD, ROOT, run, skip
 
 try:
     import yaml
@@ -21,6 +21,7 @@ ACCOUNT = {'kind': 'ServiceAccount', 'name': 'broomd', 'namespace': 'broomwagon'
 WRITES_ON_NODES = {('/nodes', 'patch'), ('/nodes/status', 'patch')}
 WRITES_ON_JOBS = {
     ('/pods/eviction', 'create'), ('/events', 'create'), ('bus.volcano.sh/commands', 'create'),
+    ('batch.volcano.sh/jobs', 'patch'),
     ('jobset.x-k8s.io/jobsets', 'patch'), ('batch/jobs', 'patch'), ('kubeflow.org/pytorchjobs', 'patch'),
     ('trainer.kubeflow.org/trainjobs', 'patch'), ('argoproj.io/workflows', 'patch')}
 FORCE = {('/pods', 'delete')}
@@ -142,6 +143,17 @@ def test_each_overlay_mounts_the_policy_that_is_shipped_for_it():
             assert held['data'] == {shipped: file.read()}, overlay
 
 
+def test_broomd_takes_the_configuration_that_each_overlay_mounts():
+    for overlay in ('base', 'enforce', 'force-delete'):
+        held = config_map(render(f'{FOLDER}/{overlay}'), 'broomd-config')
+        with tempfile.NamedTemporaryFile('w', suffix='.yaml') as file:
+            file.write(held['data']['broomd.yaml'])
+            file.flush()
+            done = subprocess.run([BROOMD, '--config', file.name, '--check-config'], capture_output=True, text=True,
+                                  timeout=30, check=False)
+        assert done.returncode == 0, f'{overlay}: {done.stdout}{done.stderr}'
+
+
 def test_what_is_not_named_may_not_be_spoken_to():
     objects = render(FOLDER + '/base')
     policies = {item['metadata']['name']: item['spec'] for item in of_kind(objects, 'NetworkPolicy')}
@@ -187,6 +199,7 @@ if __name__ == '__main__':
          test_the_pod_is_as_restricted_as_its_namespace_asks,
          test_every_volume_is_mounted_and_every_mount_has_a_volume,
          test_each_overlay_mounts_the_policy_that_is_shipped_for_it,
+         test_broomd_takes_the_configuration_that_each_overlay_mounts,
          test_what_is_not_named_may_not_be_spoken_to,
          test_the_fields_of_nodes_are_held_for_the_account_that_may_patch_them,
          test_a_site_can_use_its_own_database_and_its_own_namespaces])

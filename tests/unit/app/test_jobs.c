@@ -316,6 +316,27 @@ TEST(a_verdict_that_holds_is_remembered_until_its_clear)
     CU_ASSERT_EQUAL(live->open[0].kind, VERDICT_HANG);
 }
 
+TEST(a_job_of_hello_stands_in_the_racks_of_the_inventory_before_those_of_the_world)
+{
+    AUTO(inventory_free) struct inventory *inventory = inventory_new();
+    AUTO(jobs_free) struct jobs *jobs = open_jobs(64, 4);
+    const struct world_node nodes[] = {{.name = "n0", .rack = "w1"}, {.name = "n2", .rack = "w2"}};
+    const struct world world = {.known = true, .nodes = nodes, .node_count = 2};
+    const struct inventory_observation said[] = {
+        {INVENTORY_FILE, "n0", "rk-1", "rk-1.0", INVENTORY_UNKNOWN, INVENTORY_UNKNOWN, START_NS},
+        {INVENTORY_HELLO, "n9", "odd", NULL, INVENTORY_UNKNOWN, INVENTORY_UNKNOWN, START_NS}};
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        CU_ASSERT(inventory_observe(inventory, &said[i]));
+    jobs_use_inventory(jobs, inventory);
+    jobs_learn_world(jobs, &world);
+    struct sample hello = hello_line("team/a", 3, 8, "n0", START_NS);
+    CU_ASSERT_PTR_NULL(jobs_take(jobs, &hello, START_NS));
+    const struct job *job = engine_job(jobs_find(jobs, view_of("team/a"))->engine);
+    CU_ASSERT_STRING_EQUAL(job->racks[job->trays[job_find_tray(job, "n0")].rack].name, "rk-1");
+    CU_ASSERT_STRING_EQUAL(job->racks[job->trays[job_find_tray(job, "n2")].rack].name, "w2");
+    CU_ASSERT_EQUAL(job_find_tray(job, "n9"), JOB_NONE);
+}
+
 TESTS(T(a_second_live_workload_of_the_same_name_is_refused),
       T(the_same_document_again_keeps_the_engine),
       T(a_document_of_another_shape_makes_the_job_anew_on_the_same_clock),
@@ -331,4 +352,5 @@ TESTS(T(a_second_live_workload_of_the_same_name_is_refused),
       T(timestamps_at_the_ends_of_time_are_survived),
       T(jobs_that_sent_nothing_for_long_are_forgotten_and_others_stay),
       T(a_hardware_event_reaches_every_job_on_its_host_and_only_those),
-      T(a_verdict_that_holds_is_remembered_until_its_clear))
+      T(a_verdict_that_holds_is_remembered_until_its_clear),
+      T(a_job_of_hello_stands_in_the_racks_of_the_inventory_before_those_of_the_world))

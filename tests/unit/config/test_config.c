@@ -187,6 +187,14 @@ TEST(options_that_belong_together_are_checked_together)
     const char *const no_url[] = {"actuator.kind=rehearsal"};
     CU_ASSERT_EQUAL(check(no_url, 1, &error), ERR_INVALID);
     CU_ASSERT(strstr(error.message, "actuator.url") != NULL);
+    const char *const unsigned_webhook[] = {"webhook.url=https://repair.example.com"};
+    CU_ASSERT_EQUAL(check(unsigned_webhook, 1, &error), ERR_INVALID);
+    CU_ASSERT(strstr(error.message, "webhook.secret") != NULL);
+    const char *const no_webhook[] = {"actuator.kind=webhook"};
+    CU_ASSERT_EQUAL(check(no_webhook, 1, &error), ERR_INVALID);
+    const char *const webhook[] = {"actuator.kind=webhook",
+                                   "webhook.url=https://repair.example.com", "webhook.secret=/s"};
+    CU_ASSERT_EQUAL(check(webhook, 3, &error), OK);
 }
 
 TEST(a_reload_tells_what_needs_a_restart)
