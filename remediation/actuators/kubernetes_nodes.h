@@ -46,8 +46,8 @@ typedef const char *node_rack_fn(void *context, const char *node);
 void node_cache_set_racks(struct node_cache *cache, node_rack_fn *fn, void *context);
 
 /* cordon, uncordon, promise_spare, release_spare, and the poll of each. hold: further nodes that a
- * promise keeps free for the time being (taint broomwagon.io/held=inc-n:NoSchedule), until the
- * release of the same incident. */
+ * promise, once it stands, keeps free for the time being (taint
+ * broomwagon.io/held=inc-n:NoSchedule), until the release of the same incident. */
 void nodes_start(struct node_cache *cache, const struct action *action, const char *const *hold,
                  size_t hold_count, action_done_fn *done, void *context);
 void nodes_poll(struct node_cache *cache, const struct action *action, action_done_fn *done,

@@ -150,8 +150,8 @@ TEST(a_selector_that_is_not_understood_has_no_member)
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"(\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"labelMatch\":{}}}",
-        "{\"type\":\"Node\",\"selector\":{\"labelMatch\":{\"matchExpressions\":[{\"key\":\"a\","
-        "\"operator\":\"Gt\",\"values\":[\"1\"]}]}}}",
+        ("{\"type\":\"Node\",\"selector\":{\"labelMatch\":{\"matchExpressions\":[{\"key\":\"a\","
+         "\"operator\":\"Gt\",\"values\":[\"1\"]}]}}}"),
         "{\"type\":\"HyperNode\",\"selector\":{\"exactMatch\":{\"name\":\"x\"}}}",
         "{\"type\":\"Node\"}",
     };
