@@ -81,4 +81,5 @@ def main():
     hook.close()
 
 
-main()
+if __name__ == '__main__':
+    main()

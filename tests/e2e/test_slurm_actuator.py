@@ -26,19 +26,6 @@ def batch(*options, script=BATCH):
     return job_id
 
 
-def clean():
-    """Jobs, drains and reservations of the test before are gone."""
-    CLUSTER.run('scancel', '-u', 'root')
-    wait_for('no job is left', lambda: not CLUSTER.run('squeue', '-h').strip())
-    for line in CLUSTER.run('scontrol', '-o', 'show', 'reservation').splitlines():
-        if line.startswith('ReservationName='):
-            CLUSTER.run('scontrol', 'delete', line.split()[0])
-    drained = CLUSTER.run('sinfo', '-h', '-N', '-t', 'drain,down', '-o', '%N').split()
-    if drained:
-        CLUSTER.try_run('scontrol', 'update', 'NodeName=' + ','.join(sorted(set(drained))), 'State=RESUME')
-    CLUSTER.wait_idle()
-
-
 # --- nodes ---
 
 def test_nodes_are_told_with_rack_gpus_and_spares():
@@ -305,7 +292,7 @@ def main():
     with Cluster() as CLUSTER:
         def alone(test):
             def call():
-                clean()
+                CLUSTER.clean()
                 test()
             call.__name__ = test.__name__
             return call

@@ -308,5 +308,17 @@ class Cluster:
         out = self.run('sbatch', '--parsable', f'--output={self.base}/jobs/%j.out', f'--chdir={self.base}/jobs', *options, name)
         return out.strip().split(';')[0]
 
+    def clean(self):
+        """Jobs, drains and reservations of the test before are gone."""
+        self.run('scancel', '-u', 'root')
+        wait_for('no job is left', lambda: not self.run('squeue', '-h').strip())
+        for line in self.run('scontrol', '-o', 'show', 'reservation').splitlines():
+            if line.startswith('ReservationName='):
+                self.run('scontrol', 'delete', line.split()[0])
+        drained = self.run('sinfo', '-h', '-N', '-t', 'drain,down', '-o', '%N').split()
+        if drained:
+            self.try_run('scontrol', 'update', 'NodeName=' + ','.join(sorted(set(drained))), 'State=RESUME')
+        self.wait_idle()
+
     def wait_job(self, job_id, state, timeout_s=60):
         return wait_for(f'job {job_id} is {state}', lambda: self.job(job_id)['JobState'] == state and self.job(job_id), timeout_s)

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""A real broomd, a real Slurm 22.05 of 36 slurmd in two racks, a real job of eight processes on four nodes: a tray becomes slow, or reports a
+fatal Xid; broomd drains it, requeues the job onto a spare of the rack, sees new steps at the old pace. broomd killed around the requeue;
+slurmctld stopped meanwhile."""
+import os
+import signal
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, 'slurm'))
+from daemon import Daemon, free_port, run, wait_for
+from slurm import Cluster, need_slurm
+
+need_slurm()
+WORKER, POLICY = os.path.join(HERE, 'slurm/slurm_worker.py'), os.path.join(HERE, 'slurm/policy.yaml')
+STEP_MS, SPARES = 60, ('r1n17', 'r1n18')
+CLUSTER = None
+
+
+class Site:
+    """A daemon and a job on a cluster that is clean."""
+
+    def __init__(self, *options):
+        self.folder = CLUSTER.path('jobs', f'run-{time.monotonic_ns()}')
+        os.mkdir(self.folder)
+        self.name = f'train-{time.monotonic_ns() % 1000000}'
+        self.daemon = Daemon('--set', 'mode=enforce', '--set', 'actuator.kind=slurm', '--set', f'actuator.slurm_conf={CLUSTER.conf}',
+                             '--set', 'actuator.slurm_cluster=lab', '--set', 'actuator.describe_every=2s', *options, policy=POLICY)
+        script = (f'#!/bin/bash\nexport BROOM_URL=http://127.0.0.1:{self.daemon.port} BROOM_JOB={self.name} PYTHONDONTWRITEBYTECODE=1\n'
+                  f'srun --kill-on-bad-exit=1 {sys.executable} {WORKER} {self.folder} {free_port()} {STEP_MS}\n')
+        self.job_id = CLUSTER.submit(script, '--nodes=4', '--ntasks-per-node=2', '--gpus-per-node=4', '--open-mode=append')
+        CLUSTER.wait_job(self.job_id, 'RUNNING')
+        self.before = self.nodes()
+        wait_for('the job is known', lambda: self.steps() > 0, 60)
+
+    def nodes(self):
+        return CLUSTER.expand(CLUSTER.job(self.job_id)['NodeList'])
+
+    def steps(self):
+        jobs = [job for job in self.daemon.get('/api/v1/jobs')['jobs'] if job['job'] == self.name]
+        return jobs[0]['step'] or 0 if jobs else 0
+
+    def wait_steps(self, count, timeout_s=60):
+        target = self.steps() + count
+        wait_for(f'the job makes {count} steps', lambda: self.steps() >= target, timeout_s)
+
+    def fault(self, node):
+        """A fatal Xid of a tray: what a node agent reports."""
+        line = f'event,job={self.name},host={node} kind="xid",code=79i,gpu=1i {time.time_ns()}\n'
+        code, text = self.daemon.write(line)
+        assert code in (200, 204), (code, text)
+
+    def incidents(self):
+        return [i for i in self.daemon.incidents() if i['kind'] in ('slow', 'fault', 'crash')]
+
+    def show(self, ref):
+        return self.daemon.broom('incidents', 'timeline', ref)[1]
+
+    def wait_mitigated(self, timeout_s=120):
+        """The one incident, once new steps at the old pace have ended it."""
+        def mitigated():
+            return [i for i in self.incidents() if i['status'] in ('mitigated', 'closed')]
+        try:
+            incident = wait_for('an incident is mitigated', mitigated, timeout_s)[0]
+        except AssertionError:
+            for incident in self.daemon.incidents():
+                print(self.show(incident['ref']))
+            raise
+        assert 'Status is now mitigated' in self.show(incident['ref']), self.show(incident['ref'])
+        return incident
+
+    def check_replaced(self, incident, bad):
+        """The bad tray alone is drained by this incident, a spare of its rack took its place, by one requeue."""
+        job = CLUSTER.wait_job(self.job_id, 'RUNNING')
+        after = CLUSTER.expand(job['NodeList'])
+        assert set(after) - set(self.before) <= set(SPARES) and set(self.before) - set(after) == {bad}, (self.before, after)
+        assert CLUSTER.reason(bad).startswith(f'broom:{incident["ref"]} '), CLUSTER.reason(bad)
+        assert job['Restarts'] == '1' and CLUSTER.count_log(rf'Requeuing JobId={self.job_id}\b') == 1, job
+        drained = CLUSTER.run('sinfo', '-h', '-N', '-t', 'drain', '-o', '%N').split()
+        assert set(drained) == {bad}, drained
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            print('---- broomd said', self.daemon.log()[-3000:], sep='\n')
+        CLUSTER.try_run('scancel', self.job_id)
+        self.daemon.close()
+
+
+def test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint():
+    with Site() as site:
+        site.wait_steps(150)
+        assert not site.incidents(), site.incidents()
+        began, bad = time.monotonic(), site.before[2]
+        open(os.path.join(site.folder, 'slow-' + bad), 'w').close()
+        incident = site.wait_mitigated()
+        assert incident['nodes'] == [bad], incident
+        site.check_replaced(incident, bad)
+        assert 'signalled, and saved' in site.show(incident['ref'])
+        print(f'slow for real -> drained, saved, requeued, verified: {time.monotonic() - began:.1f} s')
+
+
+def test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same():
+    with Site() as site:
+        bad = site.before[1]
+        CLUSTER.run('scontrol', 'update', f'NodeName={bad}', 'State=DRAIN', 'Reason=fan swap, JIRA-12')
+        CLUSTER.run('scontrol', 'update', 'NodeName=r1n18', 'State=DRAIN', 'Reason=not this spare')
+        reasons = [CLUSTER.reason(bad), CLUSTER.reason('r1n18')]
+        site.fault(bad)
+        site.wait_mitigated()
+        assert bad not in site.nodes() and 'r1n17' in site.nodes()
+        assert [CLUSTER.reason(bad), CLUSTER.reason('r1n18')] == reasons
+
+
+def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it():
+    with Site() as site:
+        bad = site.before[3]
+        CLUSTER.slurmctld.send_signal(signal.SIGSTOP)
+        try:
+            site.fault(bad)
+            slowest, end = 0.0, time.monotonic() + 14          # one call's limit and more
+            while time.monotonic() < end:
+                began = time.monotonic()
+                site.daemon.get('/api/v1/jobs')
+                slowest = max(slowest, time.monotonic() - began)
+                time.sleep(0.1)
+            assert slowest < 1.0, f'broomd answered after {slowest:.1f} s'
+            incident = site.incidents()[0]
+            assert incident['status'] == 'open' and incident['phase'] in ('confirmed', 'cordoning', 'holding'), incident
+        finally:
+            CLUSTER.slurmctld.send_signal(signal.SIGCONT)
+        site.check_replaced(site.wait_mitigated(), bad)
+        print(f'slowest answer of broomd while slurmctld stood still: {slowest * 1000:.0f} ms')
+
+
+def killing_tools(folder, verb, what):
+    """scontrol that kills its parent, broomd, once at this verb; scancel as it is."""
+    os.makedirs(folder)
+    real = '/usr/bin/scontrol'
+    with open(f'{folder}/scontrol', 'w', encoding='utf-8') as file:
+        file.write(f'#!/bin/sh\nif [ "$1" = {verb} ] && mkdir {folder}/done 2>/dev/null; then {what.format(real=real)}; exit 0; fi\n'
+                   f'exec {real} "$@"\n')
+    os.chmod(f'{folder}/scontrol', 0o755)
+    os.symlink('/usr/bin/scancel', f'{folder}/scancel')
+
+
+def kill_and_go_on(name, verb, what):
+    tools = CLUSTER.path('jobs', f'tools-{time.monotonic_ns()}')
+    killing_tools(tools, verb, what)
+    with Site('--set', f'actuator.slurm_tools={tools}') as site:
+        bad = site.before[1]
+        site.fault(bad)
+        assert site.daemon.process.wait(timeout=60) == -signal.SIGKILL
+        restarts = CLUSTER.job(site.job_id)['Restarts']
+        site.daemon.start()
+        site.check_replaced(site.wait_mitigated(), bad)
+        print(f'killed {name}: restarts then {restarts}, at the end 1')
+
+
+def test_broomd_killed_before_the_requeue_requeues_once():
+    kill_and_go_on('before the requeue', 'requeuehold', 'kill -9 $PPID')
+
+
+def test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it():
+    kill_and_go_on('after the requeue', 'requeuehold', '{real} "$@"; kill -9 $PPID')
+
+
+def test_broomd_killed_after_the_release_requeues_once():
+    kill_and_go_on('after the release', 'release', '{real} "$@"; kill -9 $PPID')
+
+
+TESTS = [test for name, test in list(globals().items()) if name.startswith('test_')]
+
+
+def main():
+    global CLUSTER
+    chosen = [test for test in TESTS if not sys.argv[1:] or any(word in test.__name__ for word in sys.argv[1:])]
+    with Cluster() as CLUSTER:
+        def alone(test):
+            def call():
+                CLUSTER.clean()
+                test()
+            call.__name__ = test.__name__
+            return call
+        run([alone(test) for test in chosen])
+
+
+main()
