@@ -2,6 +2,7 @@
  * known how far it reaches, explains the suspects by domains, weighs the gain, and clears what went
  * away.
  */
+#include "detectors/alarm.h"
 #include "detectors/cause.h"
 #include "detectors/domains.h"
 #include "detectors/engine_state.h"
@@ -12,20 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A unit belongs to an alarm that another unit raised when it shows this part of the alarm's score.
- */
-static const double JOIN_SCORE = 0.6, JOIN_LEVEL = 0.35;
-/* Smallest shift that is looked at; the verdict itself needs params.slow_min_ratio. */
-static const double LEVEL_LEAST = 0.02;
-/* A shift is no shift when less than this part of its window's values lie above a third of it: in a
- * short window one spike makes a mean. */
-static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
-/* Part of the alarm's score that the unit's own noise must allow: what is known of it comes from a
- * few dozen rows. */
-static const double OWN_SHARE = 0.8;
-/* What tells at once how far an alarm reaches: of the units around, none is above half of its level
- * in so many of the last rows, and the job would win by so much more than is asked for. */
-static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3;
 /* Of the smallest shift, what uncertainty may take off it where it is a change. */
 static const double CHANGE_MARGIN = 0.15;
 /* When more units than this moved it is the job's matter, and no unit's. */
@@ -37,9 +24,6 @@ static const double GREW = 1.4;
 static const double GREW_TO_ADVICE = 1.6, GREW_AGAIN = 2;
 enum { LASTING_ROWS = 24 };
 enum {
-    RUN_LEAST = 4,
-    RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
-    LANES_LEAST = 3,      /* nor whose time outside compute */
     SETTLE_LEAST = 3,
     SETTLE_MOST = 10,
     QUIET_ROWS = 8,
@@ -53,201 +37,11 @@ enum {
     EXTENSION_ROWS = 4
 };
 
-struct alarm {
-    enum bank_kind bank;
-    int32_t unit;
-    double z, spikes, level;
-    int window;
-    enum chart_test test;
-    bool by_rate;
-};
-
-/* Is a unit's shift all in a few spikes? Those belong to the rate test. */
-static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_view *view)
-{
-    int rows = chart_window(view->window);
-
-    double zero = bank_zero(bank, unit, view->window, view->test);
-
-    return bank_share_above(bank, unit, rows, zero + view->level / 3) >= SHARE_ABOVE[view->window];
-}
-
-/* The cut whose units the bank's units are; BANK_OWN is by rank. */
-static enum cut bank_cut(enum bank_kind kind)
-{
-    switch (kind) {
-    case BANK_OWN:
-        return CUT_COUNT;
-    case BANK_GROUP:
-    case BANK_LATE:
-        return CUT_TENSOR;
-    case BANK_LANE:
-    case BANK_LATE_LANE:
-        return CUT_LANE;
-    case BANK_WORK:
-    case BANK_COUNT:
-        break;
-    }
-    return CUT_REPLICA;
-}
-
-/* A unit that is noisier than the others is measured by its own noise. */
-static bool is_out_of_own_noise(const struct bank *bank, int32_t unit,
-                                const struct chart_view *view, double z_alarm)
-{
-    int rows = chart_window(view->window);
-    double own = bank_own_spread(bank, unit, rows);
-
-    return !isfinite(own) || view->level >= OWN_SHARE * z_alarm * own *
-                                                sqrt((1 + bank->rho) / (1 - bank->rho) / rows);
-}
-
-/* The most that the past of one of the unit's ranks counts, in nats; 0 when nothing is known. */
-static double past_of_unit(const struct engine *engine, enum bank_kind kind, int32_t unit)
-{
-    enum cut cut = bank_cut(kind);
-    double most = -INFINITY;
-
-    if (engine->history == NULL)
-        return 0;
-    if (cut == CUT_COUNT)
-        return (double)engine->past_nats[unit];
-    for (int32_t i = 0; i < grid_size(engine->grid, cut, unit); i++)
-        most = fmax(most, (double)engine->past_nats[grid_members(engine->grid, cut, unit)[i]]);
-    return most;
-}
-
-static bool is_alarm(const struct engine *engine, enum bank_kind kind, int32_t unit,
-                     struct alarm *alarm)
-{
-    const struct bank *bank = &engine->banks[kind];
-    struct chart_view view = bank_view(bank, unit);
-
-    *alarm = (struct alarm){.bank = kind,
-                            .unit = unit,
-                            .z = view.z,
-                            .spikes = view.spikes,
-                            .level = view.level,
-                            .window = view.window,
-                            .test = view.test};
-    /* Nothing that the past could count would make an alarm of it. */
-    if (view.z < 0.9 * engine_z_alarm(engine) &&
-        view.spikes < engine_nats_alarm(engine) - HISTORY_NATS_MOST)
-        return false;
-    /* Of a normal score the tail is about exp(-z^2 / 2). */
-    double past = past_of_unit(engine, kind, unit);
-    double z_alarm = sqrt(fmax(engine_z_alarm(engine) * engine_z_alarm(engine) - 2 * past, 1));
-    if (view.z >= z_alarm && view.level >= LEVEL_LEAST && is_steady(bank, unit, &view) &&
-        is_out_of_own_noise(bank, unit, &view, z_alarm))
-        return true;
-    if (view.spikes >= engine_nats_alarm(engine) - past && bank->units >= RATE_UNITS_LEAST) {
-        /* A shift of nearly every row that the rate test saw first is a shift all the same. */
-        alarm->by_rate = bank_share_above(bank, unit, 12, bank->spike_over) < 0.7;
-        alarm->test = TEST_LEVEL;
-        alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8, TEST_LEVEL);
-        return alarm->level >= LEVEL_LEAST;
-    }
-    return false;
-}
-
-/* Whether the unit moved with the alarm. */
-static bool is_joined(const struct engine *engine, const struct alarm *alarm, int32_t unit)
-{
-    const struct bank *bank = &engine->banks[alarm->bank];
-    struct chart_view view = bank_view(bank, unit);
-
-    if (alarm->by_rate)
-        return view.spikes >= JOIN_SCORE * engine_nats_alarm(engine);
-    return view.z >= JOIN_SCORE * engine_z_alarm(engine) &&
-           view.level >= JOIN_LEVEL * alarm->level && view.level >= LEVEL_LEAST / 2 &&
-           is_steady(bank, unit, &view);
-}
-
-static bool is_unit_covered(const struct engine *engine, enum bank_kind kind, int32_t unit)
-{
-    enum cut cut = bank_cut(kind);
-
-    if (cut == CUT_COUNT)
-        return engine->covered[unit] != 0;
-    for (int32_t i = 0; i < grid_size(engine->grid, cut, unit); i++)
-        if (engine->covered[grid_members(engine->grid, cut, unit)[i]] != 0)
-            return true;
-    return false;
-}
-
-/* Ranks under open verdicts; without compute times the victims of a slow rank (its replica) look
- * like it, so they are taken as explained too. */
-static void mark_covered(struct engine *engine)
-{
-    memset(engine->covered, 0, (size_t)engine->job->world_size);
-    for (int i = 0; i < engine->open_count; i++)
-        for (int32_t r = 0; r < engine->job->world_size; r++)
-            engine->covered[r] |= engine->open[i]->covers[r];
-}
-
-static bool is_bank_tested(const struct engine *engine, enum bank_kind kind)
-{
-    const struct model *model = &engine->model;
-
-    switch (kind) {
-    case BANK_OWN:
-    case BANK_GROUP:
-    case BANK_WORK:
-        return model->has_compute;
-    case BANK_LANE:
-        return model->has_compute && model->has_allreduce && model->lanes >= LANES_LEAST;
-    case BANK_LATE_LANE:
-        return !model->has_compute && model->has_allreduce;
-    case BANK_LATE:
-    case BANK_COUNT:
-        break;
-    }
-    return false;
-}
-
-/* The strongest alarm that no open verdict explains. */
-static bool find_alarm(const struct engine *engine, enum bank_kind kind, struct alarm *ret_alarm)
-{
-    bool found = false;
-
-    for (int32_t u = 0; u < engine->banks[kind].units; u++) {
-        struct alarm alarm;
-        if (!is_alarm(engine, kind, u, &alarm) || is_unit_covered(engine, kind, u))
-            continue;
-        if (!found || alarm.level > ret_alarm->level)
-            *ret_alarm = alarm;
-        found = true;
-    }
-    return found;
-}
-
-/* Flags all ranks of units that moved with the alarm; returns which part of the units that is. */
-static double flag_joined(struct engine *engine, const struct alarm *alarm)
-{
-    enum cut cut = bank_cut(alarm->bank);
-    int32_t units = engine->banks[alarm->bank].units, joined = 0;
-
-    memset(engine->flags, 0, (size_t)engine->job->world_size);
-    for (int32_t u = 0; u < units; u++) {
-        if ((u != alarm->unit && !is_joined(engine, alarm, u)) ||
-            is_unit_covered(engine, alarm->bank, u))
-            continue;
-        joined++;
-        if (cut == CUT_COUNT) {
-            engine->flags[u] = SUSPECT_ALONE;
-            continue;
-        }
-        for (int32_t i = 0; i < grid_size(engine->grid, cut, u); i++)
-            engine->flags[grid_members(engine->grid, cut, u)[i]] = SUSPECT_TOGETHER;
-    }
-    return (double)joined / units;
-}
-
 /* The bank's units that lie in the domain and moved. */
 static void collect_units(const struct engine *engine, struct open_verdict *open,
                           const struct alarm *alarm)
 {
-    enum cut cut = bank_cut(alarm->bank);
+    enum cut cut = alarm_cut(alarm->bank);
     int32_t units = engine->banks[alarm->bank].units;
 
     open->bank = alarm->bank;
@@ -260,7 +54,7 @@ static void collect_units(const struct engine *engine, struct open_verdict *open
 
         for (int32_t i = 1; cut != CUT_COUNT && !inside && i < grid_size(engine->grid, cut, u); i++)
             inside = open->covers[grid_members(engine->grid, cut, u)[i]] != 0;
-        if (inside && (u == alarm->unit || is_joined(engine, alarm, u)))
+        if (inside && (u == alarm->unit || alarm_joins(engine, alarm, u)))
             open->units[open->unit_count++] = u;
     }
 }
@@ -268,7 +62,7 @@ static void collect_units(const struct engine *engine, struct open_verdict *open
 static bool has_level(const struct engine *engine, const struct alarm *alarm, int32_t unit,
                       const uint8_t *domain_ranks)
 {
-    enum cut cut = bank_cut(alarm->bank);
+    enum cut cut = alarm_cut(alarm->bank);
 
     if (cut == CUT_COUNT)
         return domain_ranks[unit] != 0;
@@ -288,10 +82,11 @@ static void measure(const struct engine *engine, const struct alarm *alarm, cons
 
     for (int32_t u = 0; u < bank->units; u++) {
         if (!has_level(engine, alarm, u, ranks) ||
-            (u != alarm->unit && !is_joined(engine, alarm, u)))
+            (u != alarm->unit && !alarm_joins(engine, alarm, u)))
             continue;
         struct chart_view view = bank_view(bank, u);
-        int since = bank_rows_since_onset(bank, u, fmax(view.level, LEVEL_LEAST), alarm->test);
+        int since = bank_rows_since_onset(bank, u, fmax(view.level, ALARM_LEVEL_LEAST),
+                                          alarm->test);
         double level = bank_mean(bank, u, since < 4 ? 4 : since, alarm->test);
         rows = since > rows ? since : rows;
         if (isfinite(level)) {
@@ -340,7 +135,7 @@ static bool is_duty_of_rank0(const struct engine *engine, const struct alarm *al
     double most = facts->cause == CAUSE_GPU ? 0.1 : 0.2;
     bool waits_inside = engine->job->size[DIMENSION_TP] > 1 &&
                         (engine->job->compute != COMPUTE_KERNEL ||
-                         bank_cut(alarm->bank) == CUT_LANE);
+                         alarm_cut(alarm->bank) == CUT_LANE);
 
     if (ranks[0] == 0 || domain->scope == SCOPE_RACK)
         return false;
@@ -491,7 +286,7 @@ static bool absorb_replica(struct engine *engine, const struct alarm *alarm,
 {
     struct slow_facts facts = {0};
 
-    if (domain->scope != SCOPE_REPLICA || bank_cut(alarm->bank) != CUT_LANE)
+    if (domain->scope != SCOPE_REPLICA || alarm_cut(alarm->bank) != CUT_LANE)
         return false;
     measure(engine, alarm, ranks, &facts);
     for (int i = 0; i < engine->open_count; i++) {
@@ -551,7 +346,7 @@ static bool has_alarm(const struct engine *engine, const struct alarm *alarm, co
 {
     for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
         struct alarm own;
-        if (has_level(engine, alarm, u, ranks) && is_alarm(engine, alarm->bank, u, &own))
+        if (has_level(engine, alarm, u, ranks) && alarm_stands(engine, alarm->bank, u, &own))
             return true;
     }
     return false;
@@ -588,7 +383,7 @@ static bool is_rack_filling(const struct engine *engine, const struct domain *do
 /* Lanes of several tensor groups are late as a whole: which part of them is not in the alarm. */
 static bool is_lane_shared(const struct engine *engine, enum bank_kind bank)
 {
-    return bank_cut(bank) == CUT_LANE && engine->model.lanes < engine->model.groups;
+    return alarm_cut(bank) == CUT_LANE && engine->model.lanes < engine->model.groups;
 }
 
 /* Domains of the ranks that are flagged; lanes with several stages are told apart by
@@ -600,7 +395,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
     double share;
     int count;
 
-    share = flag_joined(engine, alarm);
+    share = alarm_flag_joined(engine, alarm);
     if (is_lane_shared(engine, alarm->bank))
         count = cause_split_lanes(engine, alarm->level,
                                   bank_rows_since_onset(&engine->banks[alarm->bank], alarm->unit,
@@ -642,7 +437,7 @@ static bool is_seat_of(const struct open_verdict *open, const struct job_rank *s
 
 bool slow_rebind(struct engine *engine, struct open_verdict *open)
 {
-    enum cut cut = bank_cut(open->bank);
+    enum cut cut = alarm_cut(open->bank);
     int32_t held = 0;
 
     if (open->verdict.kind == VERDICT_INFO)
@@ -762,68 +557,10 @@ static void clear_open(struct engine *engine)
  * longer to show on their neighbours. */
 static int settle_rows(const struct alarm *alarm)
 {
-    double rows = fmax(chart_window(alarm->window) / 2.0, 0.3 / fmax(alarm->level, LEVEL_LEAST));
+    double rows = fmax(chart_window(alarm->window) / 2.0,
+                       0.3 / fmax(alarm->level, ALARM_LEVEL_LEAST));
 
     return (int)fmin(fmax(rows, SETTLE_LEAST), SETTLE_MOST);
-}
-
-/* Rows in a row above half of the level that no healthy unit has by chance: how often single rows
- * of all others lie there is counted. */
-static int run_needed(const struct engine *engine, const struct alarm *alarm, const uint8_t *joined)
-{
-    double tail = bank_tail(&engine->banks[alarm->bank], alarm->level / 2, alarm->test, joined);
-    double rows = ceil(engine_nats_alarm(engine) / -log(fmin(tail, 0.9)));
-
-    return (int)fmin(fmax(rows, RUN_LEAST), CHART_RING);
-}
-
-/* Marks racks (trays where racks are unknown) that hold ranks of the joined units. */
-static void mark_around(const struct engine *engine, const struct alarm *alarm,
-                        const uint8_t *joined, enum cut around, uint8_t *marks)
-{
-    enum cut cut = bank_cut(alarm->bank);
-
-    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++)
-        for (int32_t i = 0;
-             joined[u] != 0 && i < (cut == CUT_COUNT ? 1 : grid_size(engine->grid, cut, u)); i++) {
-            int32_t rank = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[i];
-            if (grid_of(engine->grid, around, rank) != JOB_NONE)
-                marks[grid_of(engine->grid, around, rank)] = 1;
-        }
-}
-
-/* Own work tells by itself which ranks an alarm is of: nothing has to be waited for when it has
- * lasted for longer than chance has it, and none of the ranks around moves along. */
-static bool is_extent_clear(const struct engine *engine, const struct alarm *alarm)
-{
-    const struct bank *bank = &engine->banks[alarm->bank];
-    enum cut cut = bank_cut(alarm->bank);
-    enum cut around = engine->grid->cut[CUT_RACK].count > 0 ? CUT_RACK : CUT_TRAY;
-    double half = alarm->level / 2;
-
-    if (alarm->by_rate || (alarm->bank != BANK_OWN &&
-                           !(alarm->bank == BANK_GROUP && engine->job->compute == COMPUTE_KERNEL)))
-        return false;
-    AUTO_FREE uint8_t *joined = xcalloc((size_t)bank->units + 1, 1);
-    AUTO_FREE uint8_t *marks = xcalloc((size_t)engine->grid->cut[around].count + 1, 1);
-    AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
-    for (int32_t u = 0; u < bank->units; u++)
-        joined[u] = u == alarm->unit || is_joined(engine, alarm, u);
-    if (bank_run_above(bank, alarm->unit,
-                       bank_zero(bank, alarm->unit, alarm->window, alarm->test) + half) <
-        run_needed(engine, alarm, joined))
-        return false;
-    mark_around(engine, alarm, joined, around, marks);
-    for (int32_t u = 0; u < bank->units; u++) {
-        int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
-        int32_t place = grid_of(engine->grid, around, first);
-        double zero = bank_zero(bank, u, alarm->window, alarm->test);
-        if (joined[u] == 0 && place != JOB_NONE && marks[place] != 0 &&
-            bank_share_above(bank, u, RUN_LEAST, zero + half) >= CLEAR_SHARE)
-            return false;
-        ranks[first] = joined[u];
-    }
-    return cause_gain(engine, ranks, RUN_LEAST) >= CLEAR_GAIN * engine->params.gain_min_ratio;
 }
 
 /* An alarm must stand until it is decided; another unit's alarm starts the wait anew. */
@@ -832,7 +569,7 @@ static void settle(struct engine *engine, const struct alarm *strongest)
     struct alarm still;
 
     if (engine->pending_rows > 0 &&
-        !is_alarm(engine, engine->pending_bank, engine->pending_unit, &still))
+        !alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still))
         engine->pending_rows = 0;
     if (engine->pending_rows == 0) {
         engine->pending_bank = strongest->bank;
@@ -841,10 +578,10 @@ static void settle(struct engine *engine, const struct alarm *strongest)
         engine->pending_extended = 0;
     }
     if (engine->pending_rows > 1 && engine->pending_extended == 0 &&
-        is_extent_clear(engine, strongest))
+        alarm_extent_is_clear(engine, strongest))
         engine->pending_rows = 1;
     if (--engine->pending_rows == 0) {
-        if (is_alarm(engine, engine->pending_bank, engine->pending_unit, &still) &&
+        if (alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still) &&
             strongest->bank != engine->pending_bank)
             decide(engine, &still);
         else
@@ -860,10 +597,10 @@ void slow_row(struct engine *engine)
     clear_open(engine);
     if (engine->rows < WARM_UP_ROWS + LEARN_ROWS)
         return;
-    mark_covered(engine);
+    alarm_mark_covered(engine);
     for (int b = 0; b < BANK_COUNT && !found; b++)
-        found = is_bank_tested(engine, (enum bank_kind)b) &&
-                find_alarm(engine, (enum bank_kind)b, &strongest);
+        found = alarm_is_tested(engine, (enum bank_kind)b) &&
+                alarm_find(engine, (enum bank_kind)b, &strongest);
     if (found)
         settle(engine, &strongest);
     else
