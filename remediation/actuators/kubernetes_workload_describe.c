@@ -256,16 +256,25 @@ static bool wait_for_domain(const struct scene *scene, struct text *text)
     return true;
 }
 
-static bool wait_for_start(const struct scene *scene, struct text *text)
+/* One that says why goes before one that only takes its time, which is left out where is_told. */
+static bool wait_for_start(const struct scene *scene, bool is_told, struct text *text)
 {
+    const struct pod *first = NULL;
     for (size_t i = 0; i < scene->pod_count; i++) {
         const struct pod *pod = scene->pods[i];
         if (!is_live(pod) || pod->is_running || pod->node[0] == '\0')
             continue;
-        text_addf(text, "pod %s to start on node %s", pod->name, pod->node);
-        return true;
+        if (first == NULL || (first->message[0] == '\0' && pod->message[0] != '\0'))
+            first = pod;
     }
-    return false;
+    if (first == NULL || (is_told && first->message[0] == '\0'))
+        return false;
+    text_addf(text, "pod %s to start on node %s", first->name, first->node);
+    if (first->message[0] != '\0') {
+        text_add(text, ": ");
+        add_message(text, first->message);
+    }
+    return true;
 }
 
 static bool wait_for_resume(const struct scene *scene, struct text *text)
@@ -307,9 +316,9 @@ static const char *find_wait(const struct scene *scene, const char *phase)
         return NULL;
     bool waits = wait_for_end(scene, &text) || wait_for_resume(scene, &text) ||
                  wait_for_place(scene, &text) || wait_for_domain(scene, &text) ||
-                 wait_for_call(scene, &text);
+                 wait_for_start(scene, true, &text) || wait_for_call(scene, &text);
     if (!waits && strcmp(phase, "running") != 0)
-        waits = wait_for_start(scene, &text) || wait_for_controller(scene, &text);
+        waits = wait_for_start(scene, false, &text) || wait_for_controller(scene, &text);
     return waits ? keep_text(scene->workloads, &text) : NULL;
 }
 

@@ -225,6 +225,22 @@ static void read_volcano(const struct json *object, struct workload_item *item)
     }
 }
 
+/* Of a TrainJob's JobSet only the jobs of this step hold ranks; others fetch data and the model. */
+static bool is_trainer(const struct json *replicated_job)
+{
+    const struct json *labels = deep(json_get(replicated_job, "template"), "metadata", "labels");
+    const char *step = json_get_string(labels, "trainer.kubeflow.org/trainjob-ancestor-step", "");
+    return strcmp(step, "trainer") == 0;
+}
+
+static bool has_trainer(const struct json *replicated_jobs)
+{
+    const struct json *job = json_first(replicated_jobs);
+    while (job != NULL && !is_trainer(job))
+        job = json_next(job);
+    return job != NULL;
+}
+
 static void read_jobset(const struct json *object, struct workload_item *item)
 {
     const struct json *spec = json_get(object, "spec");
@@ -239,9 +255,12 @@ static void read_jobset(const struct json *object, struct workload_item *item)
              read_number(status, "restartsCountTowardsMax", 0),
              read_number(json_get(spec, "failurePolicy"), "maxRestarts", 0));
     item->budget = xstrdup(budget);
-    const struct json *job = json_first(json_get(spec, "replicatedJobs"));
-    for (; job != NULL; job = json_next(job)) {
+    const struct json *jobs = json_get(spec, "replicatedJobs");
+    bool by_trainer = has_trainer(jobs);
+    for (const struct json *job = json_first(jobs); job != NULL; job = json_next(job)) {
         const struct json *job_spec = deep(job, "template", "spec");
+        if (by_trainer && !is_trainer(job))
+            continue;
         int32_t parallelism = read_pods(job_spec, "parallelism", 1);
         add_group(item, json_get_string(job, "name", ""), read_pods(job, "replicas", 1),
                   read_pods(job_spec, "completions", parallelism),

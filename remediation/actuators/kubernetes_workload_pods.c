@@ -7,24 +7,25 @@
 
 /* --- which workload a pod belongs to --- */
 
-/* Labels; the same keys are looked for among the annotations, where some versions put them. */
+/* Labels; old_job: before Kubernetes 1.27. The same keys are looked for among the annotations,
+ * where some versions put them. */
 struct owner_row {
     enum workload_kind_id kind;
     const char *owner; /* kind of the object that controls the pod */
-    const char *job, *group, *outer_index, *index;
+    const char *job, *old_job, *group, *outer_index, *index;
 };
 
 /* In this order: the pods of a JobSet are pods of a Job too. */
 static const struct owner_row OWNERS[] = {
-    {WORKLOAD_JOBSET, "Job", "jobset.sigs.k8s.io/jobset-name",
+    {WORKLOAD_JOBSET, "Job", "jobset.sigs.k8s.io/jobset-name", NULL,
      "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index",
      "batch.kubernetes.io/job-completion-index"},
-    {WORKLOAD_VOLCANO, "Job", "volcano.sh/job-name", "volcano.sh/task-spec",
+    {WORKLOAD_VOLCANO, "Job", "volcano.sh/job-name", NULL, "volcano.sh/task-spec",
      "volcano.sh/partition-id", "volcano.sh/task-index"},
-    {WORKLOAD_PYTORCHJOB, "PyTorchJob", "training.kubeflow.org/job-name",
+    {WORKLOAD_PYTORCHJOB, "PyTorchJob", "training.kubeflow.org/job-name", NULL,
      "training.kubeflow.org/replica-type", NULL, "training.kubeflow.org/replica-index"},
-    {WORKLOAD_WORKFLOW, "Workflow", "workflows.argoproj.io/workflow", NULL, NULL, NULL},
-    {WORKLOAD_JOB, "Job", "batch.kubernetes.io/job-name", NULL, NULL,
+    {WORKLOAD_WORKFLOW, "Workflow", "workflows.argoproj.io/workflow", NULL, NULL, NULL, NULL},
+    {WORKLOAD_JOB, "Job", "batch.kubernetes.io/job-name", "job-name", NULL, NULL,
      "batch.kubernetes.io/job-completion-index"},
 };
 
@@ -54,6 +55,17 @@ static int32_t mark_index(const struct json *metadata, const char *key)
     return (int32_t)value;
 }
 
+/* "llm-worker-12" -> 12; -1 when it does not end in a number. */
+static int32_t last_number(const char *name)
+{
+    int64_t value = -1;
+    const char *dash = strrchr(name, '-');
+    if (dash == NULL || !text_parse_int(view_of(dash + 1), &value) || value < 0 ||
+        value > INT32_MAX)
+        return -1;
+    return (int32_t)value;
+}
+
 static void read_owner(const struct json *metadata, struct pod *pod)
 {
     const struct json *owner = controller_of(metadata);
@@ -66,6 +78,8 @@ static void read_owner(const struct json *metadata, struct pod *pod)
     for (size_t i = 0; i < ARRAY_LEN(OWNERS); i++) {
         const struct owner_row *row = &OWNERS[i];
         const char *job = mark(metadata, row->job);
+        if (job[0] == '\0')
+            job = mark(metadata, row->old_job);
         if (job[0] == '\0' || strcmp(row->owner, kind) != 0)
             continue;
         pod->kind = row->kind;
@@ -73,6 +87,8 @@ static void read_owner(const struct json *metadata, struct pod *pod)
         pod->group = mark(metadata, row->group);
         pod->outer_index = mark_index(metadata, row->outer_index);
         pod->index = mark_index(metadata, row->index);
+        if (pod->index < 0 && row->kind == WORKLOAD_VOLCANO) /* no label: Volcano before 1.6 */
+            pod->index = last_number(pod->name);
         return;
     }
 }
@@ -99,6 +115,20 @@ static const char *why_unplaced(const struct json *status)
     return "";
 }
 
+/* A container that cannot start or does not stay up: "" none. */
+static const char *why_down(const struct json *status)
+{
+    const struct json *one = json_first(json_get(status, "containerStatuses"));
+    for (; one != NULL; one = json_next(one)) {
+        const struct json *waiting = json_get(json_get(one, "state"), "waiting");
+        const char *reason = json_get_string(waiting, "reason", "");
+        if (strcmp(reason, "ContainerCreating") != 0 && strcmp(reason, "PodInitializing") != 0 &&
+            reason[0] != '\0')
+            return reason;
+    }
+    return "";
+}
+
 /* Strings are borrowed from the object. */
 static void read_pod(const struct json *object, struct pod *pod)
 {
@@ -114,7 +144,8 @@ static void read_pod(const struct json *object, struct pod *pod)
                         .has_ended = strcmp(phase, "Succeeded") == 0 ||
                                      strcmp(phase, "Failed") == 0,
                         .is_running = strcmp(phase, "Running") == 0};
-    pod->message = pod->node[0] == '\0' ? why_unplaced(status) : "";
+    pod->message = pod->node[0] == '\0' ? why_unplaced(status) : why_down(status);
+    pod->is_running = pod->is_running && pod->message[0] == '\0';
     const char *deleted = json_get_string(metadata, "deletionTimestamp", "");
     if (deleted[0] != '\0' && !text_parse_time(view_of(deleted), &pod->deleted_ns))
         pod->deleted_ns = 1; /* being deleted, since when is not readable */

@@ -14,7 +14,7 @@ struct pod {
     const char *group;     /* of its workload: task, replicated job, replica type */
     const char *owner_uid; /* of the object that controls it */
     const char *claims;    /* ResourceClaimTemplates that it uses, one a line */
-    const char *message;   /* why it cannot be placed, "" none */
+    const char *message;   /* why it cannot be placed, or does not stay up; "" none */
     int64_t deleted_ns;    /* when it should have ended, 0: it is not being deleted */
     uint64_t seen;         /* order in which uids were first seen here, from 1 */
     uint32_t key_hash;     /* of namespace and name */

@@ -139,6 +139,28 @@ TEST(a_pod_that_finds_no_place_is_told_in_the_schedulers_words)
     bench_close(&bench);
 }
 
+TEST(a_container_that_does_not_stay_up_is_told_and_is_not_running)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_tell(&bench.client, VOLCANO_LIST, VOLCANO_JOB("", "{\"state\":{\"phase\":\"Pending\"}}"));
+    tell_volcano_pod(&bench, "u-1", "worker", 0, "p-2", "gb-2", "Pending", NULL);
+    fake_tell(&bench.client, PODS_LIST,
+              "{\"metadata\":{\"namespace\":\"default\",\"name\":\"llm-worker-1\",\"uid\":\"p-3\","
+              "\"annotations\":{\"volcano.sh/job-name\":\"llm\",\"volcano.sh/task-spec\":"
+              "\"worker\"},\"ownerReferences\":[{\"kind\":\"Job\",\"uid\":\"u-1\",\"controller\":"
+              "true}]},\"spec\":{\"nodeName\":\"gb-3\"},\"status\":{\"phase\":\"Running\","
+              "\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]"
+              "}}");
+    struct world_job job = describe(&bench, "volcano");
+    expect_wait(&job, "pending", "pod llm-worker-1 to start on node gb-3: CrashLoopBackOff");
+    fake_tell(&bench.client, VOLCANO_LIST, VOLCANO_JOB("", "{\"state\":{\"phase\":\"Running\"}}"));
+    job = describe(&bench, "volcano"); /* whatever Volcano says */
+    expect_wait(&job, "running", "CrashLoopBackOff");
+    expect_nodes(&job, "- - gb-2 gb-2 gb-3 gb-3"); /* by its name: it has no index label */
+    bench_close(&bench);
+}
+
 TEST(phases_of_volcano_have_their_word)
 {
     static const struct {
@@ -293,6 +315,33 @@ static void tell_indexed_pod(struct bench *bench, int index, const char *node, c
                                         .node = node,
                                         .phase = phase,
                                         .gpus = 4});
+}
+
+TEST(only_the_trainers_of_a_trainjob_hold_ranks)
+{
+    struct bench bench;
+    AUTO_FREE char *train = recorded("trainjob.json", NULL, NULL);
+    bench_open(&bench);
+    fake_tell(&bench.client, TRAINJOB_LIST, train);
+    fake_tell(
+        &bench.client, JOBSET_LIST,
+        "{\"metadata\":{\"namespace\":\"default\",\"name\":\"llm\",\"uid\":\"u-set\"},\"spec\":{"
+        "\"replicatedJobs\":[{\"name\":\"model-initializer\",\"template\":{\"spec\":{}}},"
+        "{\"name\":\"node\",\"template\":{\"metadata\":{\"labels\":{"
+        "\"trainer.kubeflow.org/trainjob-ancestor-step\":\"trainer\"}},\"spec\":{"
+        "\"parallelism\":2,\"completions\":2}}}]}}");
+    tell_jobset_pod(&bench, "model-initializer", 0, 0, "cpu-1", "Succeeded");
+    tell_jobset_pod(&bench, "node", 0, 0, "gb-1", "Running");
+    tell_jobset_pod(&bench, "node", 0, 1, "gb-2", "Running");
+    struct job_question question = {.job = "default/llm",
+                                    .workload_json = "{\"kind\":\"trainjob\",\"name\":\"llm\"}",
+                                    .world_size = 4};
+    struct world_job job;
+    workloads_describe_begin(bench.workloads);
+    workloads_describe(bench.workloads, &question, &job);
+    expect_wait(&job, "running", NULL);
+    expect_nodes(&job, "gb-1 gb-1 gb-2 gb-2");
+    bench_close(&bench);
 }
 
 TEST(an_indexed_job_counts_by_completion_index_and_not_by_pods_that_failed)
@@ -577,10 +626,12 @@ TESTS(T(a_volcano_job_tells_its_budget_with_absent_members_as_their_defaults),
       T(a_restart_that_hangs_names_the_pod_and_the_node_that_is_down),
       T(a_pod_that_may_still_end_in_its_grace_is_not_stuck),
       T(a_pod_that_finds_no_place_is_told_in_the_schedulers_words),
+      T(a_container_that_does_not_stay_up_is_told_and_is_not_running),
       T(phases_of_volcano_have_their_word), T(pods_of_an_earlier_job_of_the_same_name_hold_no_rank),
       T(a_jobset_runs_when_its_pods_do_and_spends_no_restart),
       T(a_restart_of_ours_counts_as_one_more), T(a_suspended_job_says_by_whom),
       T(the_ranks_of_a_trainjob_are_those_of_its_jobset),
+      T(only_the_trainers_of_a_trainjob_hold_ranks),
       T(an_indexed_job_counts_by_completion_index_and_not_by_pods_that_failed),
       T(the_master_of_a_pytorchjob_holds_the_first_ranks),
       T(a_pod_that_only_claims_to_belong_is_no_pod_of_the_job),
