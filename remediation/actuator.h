@@ -70,6 +70,7 @@ struct world_node {
     const char *name;
     const char *rack;          /* NULL when the cluster does not know */
     const char *nvlink_domain; /* NULL when unknown */
+    bool domain_is_past;       /* nvlink_domain is the last word of a source that is silent now */
     bool ready;
     bool cordoned; /* by anybody */
     const char

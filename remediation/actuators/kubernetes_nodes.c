@@ -409,6 +409,8 @@ void node_cache_describe(const struct node_cache *cache, size_t index, struct wo
         .name = node->name,
         .rack = cache->rack_label[0] != '\0' ? node_label(cache, node, cache->rack_label) : NULL,
         .nvlink_domain = node->last_clique,
+        .domain_is_past = node->last_clique != NULL &&
+                          node_label(cache, node, NODE_LABEL_CLIQUE) == NULL,
         .ready = node->is_ready,
         .cordoned = node->is_unschedulable,
         .cordoned_by = cordoned_by(node),

@@ -381,6 +381,7 @@ TEST(the_world_is_told_as_it_is_in_the_cluster)
     fake_change(&bench.client, "a", "{\"metadata\":{\"labels\":{\"nvidia.com/gpu.clique\":null}}}");
     fake_sync(&bench.client);
     CU_ASSERT_STRING_EQUAL(told(&bench, "a").nvlink_domain, "c.1");
+    CU_ASSERT(!a.domain_is_past && told(&bench, "a").domain_is_past);
     CU_ASSERT_PTR_NULL(node_cache_clique(bench.cache, "a"));
     bench_close(&bench);
 }
