@@ -77,14 +77,27 @@ static void somebody_takes_over(struct kube_client *client, const struct fake_ca
     set_job(acted_on, true, true, "\"broomwagon.io/operation\":\"INC-9/1/4/1\"", "");
 }
 
-static void start_with(struct bench *bench,
-                       void (*controller)(struct kube_client *, const struct fake_call *))
+static void start_for(struct bench *bench, const char *params,
+                      void (*controller)(struct kube_client *, const struct fake_call *))
 {
     struct action action = restart_action(OPERATION, WORKLOAD);
-    action.params_json = "{\"timeout_ns\":20000000000}";
+    action.params_json = params;
     acted_on = bench;
     bench->client.on_write = controller;
     run_start(bench, &action);
+}
+
+static void start_with(struct bench *bench,
+                       void (*controller)(struct kube_client *, const struct fake_call *))
+{
+    start_for(bench, "{\"timeout_ns\":1200000000000}", controller);
+}
+
+/* It is to run out of time. */
+static void start_in_vain(struct bench *bench,
+                          void (*controller)(struct kube_client *, const struct fake_call *))
+{
+    start_for(bench, "{\"timeout_ns\":20000000000}", controller);
 }
 
 static void open_running(struct bench *bench)
@@ -117,7 +130,7 @@ TEST(a_job_is_not_resumed_before_its_controller_has_seen_that_it_is_suspended)
     struct bench bench;
     bench_open(&bench);
     set_job(&bench, false, false, "", "");
-    start_with(&bench, controller_sleeps);
+    start_in_vain(&bench, controller_sleeps);
     CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
     CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "waited for its controller to act"));
     CU_ASSERT_EQUAL(bench.client.call_count, 1);
@@ -130,7 +143,7 @@ TEST(pods_that_do_not_end_are_named_and_the_restart_goes_on_when_they_are_gone)
     struct action action = restart_action(OPERATION, WORKLOAD);
     open_running(&bench);
     tell_job_pod(&bench, "llm-1", "gb-7", "Running", "2020-01-01T00:00:00Z");
-    start_with(&bench, controller_works);
+    start_in_vain(&bench, controller_works);
     CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
     CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "1 pods to end, of them llm-1 on node gb-7"));
     run_poll(&bench, &action);

@@ -121,7 +121,7 @@ TEST(new_pods_tell_of_a_restart_where_the_count_does_not)
 {
     struct bench bench;
     struct action action = restart_action(OPERATION, WORKLOAD);
-    bench_open(&bench);
+    bench_open_at(&bench, 10);
     set_job(&bench, "u-1", "Running", 0, "");
     tell_volcano_pod(&bench, "u-1", "worker", 0, "p-1", "gb-2", "Running", NULL);
     bench.client.on_write = controller_loses_all;
@@ -332,7 +332,7 @@ TEST(poll_only_reads_and_knows_each_state)
     bench_open(&bench);
     set_job(&bench, "u-1", "Running", 0, "");
     expect_poll(&bench, POLL_ABSENT); /* no mark: never begun */
-    keep_notes(&bench, "Running", 0, 1, clock_now_ns());
+    keep_notes(&bench, "Running", 0, 1, clock_now_ns() + INT64_C(600000000000));
     fake_set(&bench.client, COMMAND, "{}");
     expect_poll(&bench, POLL_RUNNING); /* not taken yet */
     fake_remove(&bench.client, COMMAND);
