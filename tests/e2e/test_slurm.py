@@ -1,41 +1,42 @@
 #!/usr/bin/env python3
 """A real broomd, a real Slurm 22.05 of 36 slurmd in two racks, a real job of eight processes on four nodes: a tray becomes slow, or reports a
-fatal Xid; broomd drains it, requeues the job onto a spare of the rack, sees new steps at the old pace. broomd killed around the requeue;
-slurmctld stopped meanwhile."""
+fatal Xid; broomd drains it, requeues the job onto a spare of the rack, sees new steps at the old pace. slurmctld stopped meanwhile;
+broomd killed around the requeue. Two lanes, each with a cluster of its own, since most of the time is Slurm's own waiting."""
 import os
 import signal
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, 'slurm'))
-from daemon import Daemon, free_port, run, wait_for
+from daemon import Daemon, free_port, wait_for
 from slurm import Cluster, need_slurm
 
 need_slurm()
 WORKER, POLICY = os.path.join(HERE, 'slurm/slurm_worker.py'), os.path.join(HERE, 'slurm/policy.yaml')
 STEP_MS, SPARES = 60, ('r1n17', 'r1n18')
-CLUSTER = None
 
 
 class Site:
     """A daemon and a job on a cluster that is clean."""
 
-    def __init__(self, *options):
-        self.folder = CLUSTER.path('jobs', f'run-{time.monotonic_ns()}')
+    def __init__(self, cluster, *options):
+        self.cluster = cluster
+        self.folder = cluster.path('jobs', f'run-{time.monotonic_ns()}')
         os.mkdir(self.folder)
         self.name = f'train-{time.monotonic_ns() % 1000000}'
-        self.daemon = Daemon('--set', 'mode=enforce', '--set', 'actuator.kind=slurm', '--set', f'actuator.slurm_conf={CLUSTER.conf}',
+        self.daemon = Daemon('--set', 'mode=enforce', '--set', 'actuator.kind=slurm', '--set', f'actuator.slurm_conf={self.cluster.conf}',
                              '--set', 'actuator.slurm_cluster=lab', '--set', 'actuator.describe_every=2s', *options, policy=POLICY)
         script = (f'#!/bin/bash\nexport BROOM_URL=http://127.0.0.1:{self.daemon.port} BROOM_JOB={self.name} PYTHONDONTWRITEBYTECODE=1\n'
                   f'srun --kill-on-bad-exit=1 {sys.executable} {WORKER} {self.folder} {free_port()} {STEP_MS}\n')
-        self.job_id = CLUSTER.submit(script, '--nodes=4', '--ntasks-per-node=2', '--gpus-per-node=4', '--open-mode=append')
-        CLUSTER.wait_job(self.job_id, 'RUNNING')
+        self.job_id = self.cluster.submit(script, '--nodes=4', '--ntasks-per-node=2', '--gpus-per-node=4', '--open-mode=append')
+        self.cluster.wait_job(self.job_id, 'RUNNING')
         self.before = self.nodes()
         wait_for('the job is known', lambda: self.steps() > 0, 60)
 
     def nodes(self):
-        return CLUSTER.expand(CLUSTER.job(self.job_id)['NodeList'])
+        return self.cluster.expand(self.cluster.job(self.job_id)['NodeList'])
 
     def steps(self):
         jobs = [job for job in self.daemon.get('/api/v1/jobs')['jobs'] if job['job'] == self.name]
@@ -72,12 +73,12 @@ class Site:
 
     def check_replaced(self, incident, bad):
         """The bad tray alone is drained by this incident, a spare of its rack took its place, by one requeue."""
-        job = CLUSTER.wait_job(self.job_id, 'RUNNING')
-        after = CLUSTER.expand(job['NodeList'])
+        job = self.cluster.wait_job(self.job_id, 'RUNNING')
+        after = self.cluster.expand(job['NodeList'])
         assert set(after) - set(self.before) <= set(SPARES) and set(self.before) - set(after) == {bad}, (self.before, after)
-        assert CLUSTER.reason(bad).startswith(f'broom:{incident["ref"]} '), CLUSTER.reason(bad)
-        assert job['Restarts'] == '1' and CLUSTER.count_log(rf'Requeuing JobId={self.job_id}\b') == 1, job
-        drained = CLUSTER.run('sinfo', '-h', '-N', '-t', 'drain', '-o', '%N').split()
+        assert self.cluster.reason(bad).startswith(f'broom:{incident["ref"]} '), self.cluster.reason(bad)
+        assert job['Restarts'] == '1' and self.cluster.count_log(rf'Requeuing JobId={self.job_id}\b') == 1, job
+        drained = self.cluster.run('sinfo', '-h', '-N', '-t', 'drain', '-o', '%N').split()
         assert set(drained) == {bad}, drained
 
     def __enter__(self):
@@ -86,12 +87,12 @@ class Site:
     def __exit__(self, kind, *_):
         if kind is not None:
             print('---- broomd said', self.daemon.log()[-3000:], sep='\n')
-        CLUSTER.try_run('scancel', self.job_id)
+        self.cluster.try_run('scancel', self.job_id)
         self.daemon.close()
 
 
-def test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint():
-    with Site() as site:
+def test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint(cluster):
+    with Site(cluster) as site:
         site.wait_steps(150)
         assert not site.incidents(), site.incidents()
         began, bad = time.monotonic(), site.before[2]
@@ -103,22 +104,22 @@ def test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoin
         print(f'slow for real -> drained, saved, requeued, verified: {time.monotonic() - began:.1f} s')
 
 
-def test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same():
-    with Site() as site:
+def test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same(cluster):
+    with Site(cluster) as site:
         bad = site.before[1]
-        CLUSTER.run('scontrol', 'update', f'NodeName={bad}', 'State=DRAIN', 'Reason=fan swap, JIRA-12')
-        CLUSTER.run('scontrol', 'update', 'NodeName=r1n18', 'State=DRAIN', 'Reason=not this spare')
-        reasons = [CLUSTER.reason(bad), CLUSTER.reason('r1n18')]
+        cluster.run('scontrol', 'update', f'NodeName={bad}', 'State=DRAIN', 'Reason=fan swap, JIRA-12')
+        cluster.run('scontrol', 'update', 'NodeName=r1n18', 'State=DRAIN', 'Reason=not this spare')
+        reasons = [cluster.reason(bad), cluster.reason('r1n18')]
         site.fault(bad)
         site.wait_mitigated()
         assert bad not in site.nodes() and 'r1n17' in site.nodes()
-        assert [CLUSTER.reason(bad), CLUSTER.reason('r1n18')] == reasons
+        assert [cluster.reason(bad), cluster.reason('r1n18')] == reasons
 
 
-def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it():
-    with Site() as site:
+def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it(cluster):
+    with Site(cluster) as site:
         bad = site.before[3]
-        CLUSTER.slurmctld.send_signal(signal.SIGSTOP)
+        cluster.slurmctld.send_signal(signal.SIGSTOP)
         try:
             site.fault(bad)
             slowest, end = 0.0, time.monotonic() + 14          # one call's limit and more
@@ -131,7 +132,7 @@ def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_
             incident = site.incidents()[0]
             assert incident['status'] == 'open' and incident['phase'] in ('confirmed', 'cordoning', 'holding'), incident
         finally:
-            CLUSTER.slurmctld.send_signal(signal.SIGCONT)
+            cluster.slurmctld.send_signal(signal.SIGCONT)
         site.check_replaced(site.wait_mitigated(), bad)
         print(f'slowest answer of broomd while slurmctld stood still: {slowest * 1000:.0f} ms')
 
@@ -147,45 +148,63 @@ def killing_tools(folder, verb, what):
     os.symlink('/usr/bin/scancel', f'{folder}/scancel')
 
 
-def kill_and_go_on(name, verb, what):
-    tools = CLUSTER.path('jobs', f'tools-{time.monotonic_ns()}')
+def kill_and_go_on(cluster, name, verb, what):
+    tools = cluster.path('jobs', f'tools-{time.monotonic_ns()}')
     killing_tools(tools, verb, what)
-    with Site('--set', f'actuator.slurm_tools={tools}') as site:
+    with Site(cluster, '--set', f'actuator.slurm_tools={tools}') as site:
         bad = site.before[1]
         site.fault(bad)
         assert site.daemon.process.wait(timeout=60) == -signal.SIGKILL
-        restarts = CLUSTER.job(site.job_id)['Restarts']
+        restarts = cluster.job(site.job_id)['Restarts']
         site.daemon.start()
         site.check_replaced(site.wait_mitigated(), bad)
         print(f'killed {name}: restarts then {restarts}, at the end 1')
 
 
-def test_broomd_killed_before_the_requeue_requeues_once():
-    kill_and_go_on('before the requeue', 'requeuehold', 'kill -9 $PPID')
+def test_broomd_killed_before_the_requeue_requeues_once(cluster):
+    kill_and_go_on(cluster, 'before the requeue', 'requeuehold', 'kill -9 $PPID')
 
 
-def test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it():
-    kill_and_go_on('after the requeue', 'requeuehold', '{real} "$@"; kill -9 $PPID')
+def test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it(cluster):
+    kill_and_go_on(cluster, 'after the requeue', 'requeuehold', '{real} "$@"; kill -9 $PPID')
 
 
-def test_broomd_killed_after_the_release_requeues_once():
-    kill_and_go_on('after the release', 'release', '{real} "$@"; kill -9 $PPID')
+def test_broomd_killed_after_the_release_requeues_once(cluster):
+    kill_and_go_on(cluster, 'after the release', 'release', '{real} "$@"; kill -9 $PPID')
 
 
-TESTS = [test for name, test in list(globals().items()) if name.startswith('test_')]
+LANES = [({'racks': 2}, [test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint,
+                         test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same,
+                         test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it]),
+         ({'racks': 1}, [test_broomd_killed_before_the_requeue_requeues_once,
+                         test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it,
+                         test_broomd_killed_after_the_release_requeues_once])]
+
+
+def run_lane(shape, tests, failed):
+    chosen = [test for test in tests if not sys.argv[1:] or any(word in test.__name__ for word in sys.argv[1:])]
+    if not chosen:
+        return
+    with Cluster(rest=False, **shape) as cluster:
+        for test in chosen:
+            began = time.monotonic()
+            try:
+                cluster.clean()
+                test(cluster)
+                print(f'passed {test.__name__} ({time.monotonic() - began:.1f} s)', flush=True)
+            except Exception as error:  # a test program reports, whatever happened
+                failed.append(test.__name__)
+                print(f'FAILED {test.__name__}: {type(error).__name__}: {error}', flush=True)
 
 
 def main():
-    global CLUSTER
-    chosen = [test for test in TESTS if not sys.argv[1:] or any(word in test.__name__ for word in sys.argv[1:])]
-    with Cluster() as CLUSTER:
-        def alone(test):
-            def call():
-                CLUSTER.clean()
-                test()
-            call.__name__ = test.__name__
-            return call
-        run([alone(test) for test in chosen])
+    failed = []
+    lanes = [threading.Thread(target=run_lane, args=(*lane, failed)) for lane in LANES]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+    sys.exit(1 if failed else 0)
 
 
 main()

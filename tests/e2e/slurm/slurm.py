@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
@@ -25,8 +26,18 @@ SLURMCTLD, SLURMD, SLURMRESTD, MUNGED = '/usr/sbin/slurmctld', '/usr/sbin/slurmd
 CRED_EXPIRE_S = 5      # the least that Slurm takes; a requeued job may begin a second later
 
 
+LIVE, PORTS, LOCK = [], set(), threading.Lock()
+
+
+def end_all(*_):
+    """A test that is stopped ends its clusters, whichever thread they belong to."""
+    for cluster in list(LIVE):
+        cluster.close()
+    os._exit(143)
+
+
 def need_slurm():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))    # so that a test that is stopped ends its cluster
+    signal.signal(signal.SIGTERM, end_all)
     lacking = [p for p in (SLURMCTLD, SLURMD, SLURMRESTD, MUNGED) if not os.path.exists(p)]
     if lacking:
         skip(f'not installed: {", ".join(lacking)} (deploy/install-deps --tests)')
@@ -38,6 +49,10 @@ def free_ports(count):
     """The first of `count` consecutive ports that nobody listens on, below those that the kernel hands out."""
     for _ in range(200):
         first = random.randrange(20000, 32000 - count)
+        with LOCK:
+            if not PORTS.isdisjoint(range(first, first + count)):
+                continue
+            PORTS.update(range(first, first + count))
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
@@ -62,6 +77,7 @@ class Cluster:
         self.rest_port = self.port + 1
         self.rest_url = f'http://127.0.0.1:{self.rest_port}'
         self.processes, self.slurmd, self.slurmctld = [], {}, None
+        LIVE.append(self)
         try:
             self.write_files()
             self.start(rest)
@@ -204,6 +220,8 @@ class Cluster:
                 process.kill()
                 process.wait()
         self.end_strays()
+        if self in LIVE:
+            LIVE.remove(self)
         shutil.rmtree(self.base, ignore_errors=True)
 
     def end_strays(self):
