@@ -137,48 +137,45 @@ def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_
         print(f'slowest answer of broomd while slurmctld stood still: {slowest * 1000:.0f} ms')
 
 
-def killing_tools(folder, verb, what):
-    """scontrol that kills its parent, broomd, once at this verb; scancel as it is."""
+# What the tool was asked, and whether broomd dies before or after Slurm was asked it.
+KILLS = (('update NodeName', 'before'), ('update NodeName', 'after'), ('create ReservationName', 'after'), ('requeuehold', 'before'),
+         ('requeuehold', 'after'), ('release', 'after'))
+
+
+def killing_tools(folder):
+    """scontrol that kills its parent, broomd, at each of KILLS in turn; each once. scancel as it is."""
     os.makedirs(folder)
-    real = '/usr/bin/scontrol'
+    cases = ''
+    for i, (what, when) in enumerate(KILLS):
+        act = '/usr/bin/scontrol "$@"; ' if when == 'after' else ''
+        previous = f'[ -e {folder}/{i - 1} ] && ' if i > 0 else ''
+        cases += f'case "$*" in "{what}"*) {previous}mkdir {folder}/{i} 2>/dev/null && {{ {act}kill -9 $PPID; exit 0; }} ;; esac\n'
     with open(f'{folder}/scontrol', 'w', encoding='utf-8') as file:
-        file.write(f'#!/bin/sh\nif [ "$1" = {verb} ] && mkdir {folder}/done 2>/dev/null; then {what.format(real=real)}; exit 0; fi\n'
-                   f'exec {real} "$@"\n')
+        file.write(f'#!/bin/sh\n{cases}exec /usr/bin/scontrol "$@"\n')
     os.chmod(f'{folder}/scontrol', 0o755)
     os.symlink('/usr/bin/scancel', f'{folder}/scancel')
 
 
-def kill_and_go_on(cluster, name, verb, what):
-    tools = cluster.path('jobs', f'tools-{time.monotonic_ns()}')
-    killing_tools(tools, verb, what)
+def test_broomd_killed_round_each_change_makes_each_change_once(cluster):
+    tools = cluster.path('tools')
+    killing_tools(tools)
     with Site(cluster, '--set', f'actuator.slurm_tools={tools}') as site:
         bad = site.before[1]
         site.fault(bad)
-        assert site.daemon.process.wait(timeout=60) == -signal.SIGKILL
-        restarts = cluster.job(site.job_id)['Restarts']
-        site.daemon.start()
+        for i, (what, when) in enumerate(KILLS):
+            assert site.daemon.process.wait(timeout=60) == -signal.SIGKILL and os.path.exists(f'{tools}/{i}'), (what, when)
+            print(f'broomd killed {when} {what}: job {cluster.job(site.job_id)["JobState"]}, {bad} {cluster.state(bad)}', flush=True)
+            site.daemon.launch()        # the next kill may come before it is ready
+        wait_for('broomd is ready', site.daemon.is_ready, 60)
         site.check_replaced(site.wait_mitigated(), bad)
-        print(f'killed {name}: restarts then {restarts}, at the end 1')
-
-
-def test_broomd_killed_before_the_requeue_requeues_once(cluster):
-    kill_and_go_on(cluster, 'before the requeue', 'requeuehold', 'kill -9 $PPID')
-
-
-def test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it(cluster):
-    kill_and_go_on(cluster, 'after the requeue', 'requeuehold', '{real} "$@"; kill -9 $PPID')
-
-
-def test_broomd_killed_after_the_release_requeues_once(cluster):
-    kill_and_go_on(cluster, 'after the release', 'release', '{real} "$@"; kill -9 $PPID')
+        assert cluster.count_log(rf'update_node: node {bad} reason set to: broom:') == 1
+        assert cluster.count_log(r'Created reservation .*broom-job|sched: Created reservation=broom-job') == 1
 
 
 LANES = [({'racks': 2}, [test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint,
                          test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same,
                          test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it]),
-         ({'racks': 1}, [test_broomd_killed_before_the_requeue_requeues_once,
-                         test_broomd_killed_while_the_job_is_held_requeues_once_and_releases_it,
-                         test_broomd_killed_after_the_release_requeues_once])]
+         ({'racks': 1}, [test_broomd_killed_round_each_change_makes_each_change_once])]
 
 
 def run_lane(shape, tests, failed):
