@@ -55,11 +55,13 @@ static void controller_works(struct kube_client *client, const struct fake_call 
     tell_worker(acted_on, 3, "p-13", "gb-8", NULL);
 }
 
-/* The pod goes; nobody does anything about the others. */
+/* The pod goes; of the others nothing is heard but that they are there. */
 static void controller_sleeps(struct kube_client *client, const struct fake_call *call)
 {
-    if (strstr(call->path, "/eviction") != NULL)
-        fake_gone(client, PODS_LIST, "default", "llm-worker-2");
+    if (strstr(call->path, "/eviction") == NULL)
+        return;
+    fake_gone(client, PODS_LIST, "default", "llm-worker-2");
+    tell_worker(acted_on, 3, "p-3", "gb-3", NULL);
 }
 
 static void open_job(struct bench *bench, const char *job_policies, const char *task_policies,
