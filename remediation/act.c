@@ -68,12 +68,13 @@ const char *act_command_verb(enum fsm_command command)
         return verb_name(VERB_HAND_OVER);
     case DO_RELEASE_SPARES:
         return verb_name(VERB_RELEASE_SPARE);
-    case DO_UNDO:
+    case DO_UNCORDON:
         return verb_name(VERB_UNCORDON);
     case DO_NOTHING:
     case DO_RECORD_WOULD:
     case DO_NEXT_STEP:
     case DO_RETRY_STEP:
+    case DO_UNDO:
     case FSM_COMMAND_COUNT:
         break;
     }
@@ -164,6 +165,21 @@ static void start_force_delete(struct remediation *core, struct incident *incide
     planned_done(&planned);
 }
 
+/* For a node that is not in the cluster any more there is nothing to do, now or later. */
+static void say_gone(struct remediation *core, struct incident *incident)
+{
+    struct names gone = {0};
+    AUTO_TEXT list = {0};
+    for (size_t i = 0; core->world.known && i < incident->node_count; i++)
+        if (world_view_node(&core->world, incident->nodes[i].name) == NULL)
+            names_add(&gone, incident->nodes[i].name);
+    names_add_sentence(&gone, 4, &list);
+    if (gone.count > 0)
+        record_timeline(core, incident, "node_gone", "broomd",
+                        "Not in the cluster, so not cordoned: %s", list.bytes);
+    names_done(&gone);
+}
+
 static void start_cordon(struct remediation *core, struct incident *incident)
 {
     struct planned planned = {.verb = VERB_CORDON, .step = incident->step};
@@ -171,9 +187,11 @@ static void start_cordon(struct remediation *core, struct incident *incident)
     planner_cordon(core, incident, step->whole_rack, &planned);
     incident->nodes_spent_ns = core->now_ns;
     incident->spent_rack = step->whole_rack || incident->scope == SCOPE_RACK;
+    say_gone(core, incident);
     if (planned.nodes.count == 0) {
-        record_timeline(core, incident, "cordon_skipped", "broomd",
-                        "Every node is cordoned already; those cordons are not ours to undo");
+        record_timeline(
+            core, incident, "cordon_skipped", "broomd",
+            "Every node is cordoned already, or gone; no cordon of ours is to be undone");
         look_dispatch(core, incident, EVENT_STEP_SKIPPED, "cordoned already");
     } else {
         mark_acted(core, incident);
@@ -256,6 +274,16 @@ void act_tell(struct remediation *core, struct incident *incident, const char *s
 }
 
 /* --- giving back --- */
+
+static void start_uncordon(struct remediation *core, struct incident *incident)
+{
+    struct planned planned = {.verb = VERB_UNCORDON, .step = -1, .aside = true};
+    back_add_due(core, incident, &planned.nodes);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s validated, back in service",
+             incident->ref);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
 
 /* Another incident's restart may have moved the job onto ours. */
 static bool job_sits_on_spares(const struct remediation *core, const struct incident *incident)
@@ -365,6 +393,9 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
     case DO_HAND_OVER:
         start_simple(core, incident, VERB_HAND_OVER);
         break;
+    case DO_UNCORDON:
+        start_uncordon(core, incident);
+        break;
     case DO_NEXT_STEP:
         next_step(core, incident);
         break;
@@ -412,8 +443,10 @@ static void settle_ownership(struct remediation *core, struct incident *incident
         struct incident_node *node = incident_find_node(incident, action->nodes.items[i]);
         if (node != NULL && action->verb == VERB_CORDON && done)
             node->ours = true;
-        if (node != NULL && action->verb == VERB_UNCORDON && done)
+        if (node != NULL && action->verb == VERB_UNCORDON && done) {
+            node->given_back = action->aside;
             node->ours = false;
+        }
     }
     if (action->verb == VERB_CORDON && never)
         incident->nodes_spent_ns = 0;

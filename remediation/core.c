@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct remediation *remediation_new(const struct remediation_params *params)
@@ -211,8 +212,10 @@ static void end_touched(struct remediation *core)
         return;
     }
     for (size_t i = 0; i < core->incident_count; i++)
-        if (core->incidents[i]->dirty)
+        if (core->incidents[i]->dirty) {
             look_incident(core, core->incidents[i]);
+            look_ask_world(core, core->incidents[i]);
+        }
     record_dirty(core);
 }
 
@@ -361,17 +364,24 @@ static void mark_uncordoned(struct remediation *core, struct incident *incident)
 {
     struct names nodes = {0};
     AUTO_TEXT list = {0};
+    const char *who = "somebody";
     for (size_t i = 0; i < incident->node_count; i++)
         if (incident->nodes[i].seen_uncordoned >= 2) {
+            const struct view_node *seen = world_view_node(&core->world, incident->nodes[i].name);
+            who = seen != NULL && seen->uncordoned_by[0] != '\0' ? seen->uncordoned_by : who;
             names_add(&nodes, incident->nodes[i].name);
             incident->nodes[i].ours = false;
             incident->nodes[i].seen_uncordoned = 0;
         }
     names_add_sentence(&nodes, 4, &list);
     names_done(&nodes);
-    record_timeline(core, incident, "uncordoned", "somebody", "%s was uncordoned by somebody else",
-                    list.bytes);
-    look_dispatch(core, incident, EVENT_UNCORDONED, "a person's uncordon cancels the remediation");
+    bool known = strcmp(who, "somebody") != 0;
+    char reason[SENTENCE_BYTES];
+    record_timeline(core, incident, "uncordoned", who, "%s was uncordoned by %.100s", list.bytes,
+                    known ? who : "somebody else");
+    snprintf(reason, sizeof reason, "the uncordon of %.100s by %.60s cancels the remediation",
+             list.bytes, known ? who : "a person");
+    look_dispatch(core, incident, EVENT_UNCORDONED, reason);
 }
 
 void remediation_world(struct remediation *core, const struct world *world, int64_t now_ns)
@@ -384,6 +394,7 @@ void remediation_world(struct remediation *core, const struct world *world, int6
     for (size_t i = 0; core->world.known && i < core->incident_count; i++) {
         struct incident *incident = core->incidents[i];
         fence_watch(core, incident);
+        back_watch(core, incident);
         bool waits_for_return = incident->phase == PHASE_REPAIRING ||
                                 incident->phase == PHASE_VALIDATING;
         if (incident_has_ended(incident) || waits_for_return)

@@ -167,6 +167,8 @@ void look_dispatch(struct remediation *core, struct incident *incident, enum fsm
                    const char *reason);
 void look_incident(struct remediation *core, struct incident *incident);
 void look_all(struct remediation *core);
+/* The world is asked for when what this incident waits for needs it read again. */
+void look_ask_world(struct remediation *core, const struct incident *incident);
 int64_t look_settle_end(const struct remediation *core, const struct incident *incident);
 /* Read from the store and not accused since: nothing is done about it until its fault is seen
  * again. */
@@ -223,6 +225,15 @@ void fence_add_due(const struct remediation *core, const struct incident *incide
 void restarts_watch(struct remediation *core);
 /* Restarts of ours that the job has not answered with a step. */
 int restarts_without_step(const struct remediation *core, const char *job);
+
+/* coming_back.c: the way back of hardware. */
+void back_watch(const struct remediation *core, struct incident *incident); /* a new world */
+void back_look_repairing(struct remediation *core, struct incident *incident);
+void back_look_validating(struct remediation *core, struct incident *incident);
+/* Validated nodes whose cordon is ours to take off. */
+void back_add_due(const struct remediation *core, const struct incident *incident,
+                  struct names *nodes);
+int64_t back_next_ns(const struct incident *incident); /* when it is to be looked at; 0 any time */
 
 /* place.c: from the restart to the job's new place. */
 void place_watch(struct remediation *core, struct incident *incident); /* restarting, placing */

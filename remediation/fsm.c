@@ -48,6 +48,8 @@ static const char *const event_names[] = {
     [EVENT_PLACED] = "placed",
     [EVENT_PROGRESSED] = "progressed",
     [EVENT_VERIFIED] = "verified",
+    [EVENT_REACHED_UNCORDON] = "reached_uncordon",
+    [EVENT_VALIDATED] = "validated",
     [EVENT_RETURNED] = "returned",
     [EVENT_DEADLINE_PASSED] = "deadline_passed",
     [EVENT_APPROVED] = "approved",
@@ -75,6 +77,7 @@ static const struct {
     [DO_RESTART_JOB] = {"restart_job", true, true},
     [DO_FORCE_DELETE] = {"force_delete", true, true},
     [DO_HAND_OVER] = {"hand_over", true, false},
+    [DO_UNCORDON] = {"uncordon", true, true},
     [DO_NEXT_STEP] = {"next_step", false, false},
     [DO_RETRY_STEP] = {"retry_step", false, false},
     /* Giving back is recovery: it is never blocked. */

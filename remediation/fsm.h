@@ -57,6 +57,8 @@ enum fsm_event {
     EVENT_PROGRESSED,
     EVENT_VERIFIED,
     EVENT_RETURNED,
+    EVENT_REACHED_UNCORDON, /* validated, and ours to give back */
+    EVENT_VALIDATED,        /* and in service again */
     EVENT_DEADLINE_PASSED,
     EVENT_APPROVED,
     EVENT_ABORTED,
@@ -79,6 +81,7 @@ enum fsm_command {
     DO_RESTART_JOB,
     DO_FORCE_DELETE,
     DO_HAND_OVER,
+    DO_UNCORDON,
     DO_NEXT_STEP,
     DO_RETRY_STEP,
     DO_RELEASE_SPARES,
@@ -115,7 +118,7 @@ struct fsm_rule {
 
 struct fsm_ignored {
     uint32_t from;
-    uint32_t on; /* bit per event */
+    uint64_t on; /* bit per event */
     const char *reason;
 };
 

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 #define P(x)  (1u << PHASE_##x)
-#define E(x)  (1u << EVENT_##x)
+#define E(x)  (UINT64_C(1) << EVENT_##x)
 #define F(x)  (1u << FACT_##x)
 #define TO(x) PHASE_##x
 #define ON(x) EVENT_##x
@@ -131,6 +131,12 @@ const struct fsm_rule fsm_rules[] = {
 {"verified",                P(VERIFYING),       ON(VERIFIED),      0,                  0,                    0,                         STAY,                  INCIDENT_MITIGATED,   DO_NEXT_STEP,          TIMER_HOLD},
 {"returned",                P(REPAIRING),       ON(RETURNED),      0,                  0,                    0,                         TO(VALIDATING),        KEEP,                 DO_NOTHING,            TIMER_VALIDATE},
 
+/* back in service: by us where the plan says so, else by a person */
+{"would-give-back",         P(VALIDATING),      ON(REACHED_UNCORDON), OBS,             0,                    0,                         STAY,                  KEEP,                 DO_NOTHING,            TIMER_KEEP},
+{"give-back-later",         P(VALIDATING),      ON(REACHED_UNCORDON), 0,               OBS,                  MAY | SPEND,               STAY,                  KEEP,                 DO_NOTHING,            TIMER_KEEP},
+{"give-back",               P(VALIDATING),      ON(REACHED_UNCORDON), MAY | SPEND,     OBS,                  0,                         STAY,                  KEEP,                 DO_UNCORDON,           TIMER_KEEP},
+{"validated",               P(VALIDATING),      ON(VALIDATED),     0,                  0,                    0,                         TO(DONE),              INCIDENT_CLOSED,      DO_NOTHING,            TIMER_NONE},
+
 /* deadlines */
 {"never-settled",           P(SUSPECTED),       ON(DEADLINE_PASSED), 0,                0,                    0,                         TO(ESCALATED),         KEEP,                 DO_NOTHING,            TIMER_NONE},
 {"watched-long-enough",     P(CONFIRMED),       ON(DEADLINE_PASSED), OBS,              0,                    0,                         TO(DONE),              INCIDENT_CLOSED,      DO_NOTHING,            TIMER_NONE},
@@ -139,7 +145,7 @@ const struct fsm_rule fsm_rules[] = {
 {"held-too-long",           P(HOLDING),         ON(DEADLINE_PASSED), 0,                0,                    0,                         TO(ESCALATED),         KEEP,                 DO_RELEASE_SPARES,     TIMER_NONE},
 {"step-expired",            P(CORDONING) | P(SAVING) | P(RESTARTING) | WAITING | P(VERIFYING), ON(DEADLINE_PASSED), 0, 0, 0,            TO(ESCALATED),         KEEP,                 DO_RELEASE_SPARES,     TIMER_NONE},
 {"repair-overdue",          P(REPAIRING),       ON(DEADLINE_PASSED), 0,                0,                    0,                         TO(ESCALATED),         KEEP,                 DO_NOTHING,            TIMER_NONE},
-{"validated",               P(VALIDATING),      ON(DEADLINE_PASSED), 0,                0,                    0,                         TO(DONE),              INCIDENT_CLOSED,      DO_NOTHING,            TIMER_NONE},
+{"return-overdue",          P(VALIDATING),      ON(DEADLINE_PASSED), 0,                0,                    0,                         TO(ESCALATED),         KEEP,                 DO_NOTHING,            TIMER_NONE},
 
 /* people */
 {"approve",                 P(AWAITING_APPROVAL), ON(APPROVED),    0,                  0,                    0,                         STAY,                  KEEP,                 DO_NOTHING,            TIMER_KEEP},
@@ -156,7 +162,7 @@ const size_t fsm_rule_count = ARRAY_LEN(fsm_rules);
 #define STEP_ENDS (E(STEP_SUCCEEDED) | E(STEP_SKIPPED) | E(STEP_FAILED) | E(STEP_REFUSED))
 
 const struct fsm_ignored fsm_ignored[] = {
-{ENDS,                      ((1u << FSM_EVENT_COUNT) - 1) & ~(E(ABORTED) | E(DECLINED)), "an ended incident takes no part in anything; the same fault opens a new one"},
+{ENDS,                      ((UINT64_C(1) << FSM_EVENT_COUNT) - 1) & ~(E(ABORTED) | E(DECLINED)), "an ended incident takes no part in anything; the same fault opens a new one"},
 {P(DONE) | P(CANCELLED),    E(ABORTED) | E(DECLINED),                 "nothing is left to stop or to take back"},
 {OPEN & ~P(SUSPECTED),      E(SETTLED) | E(OBSERVER_SUSPECTED),       "settling happens once, in suspected"},
 {OPEN & ~P(HOLDING),        E(OBSERVER_JUDGED),                       "an observer-suspect incident waits in holding only"},
@@ -171,6 +177,7 @@ const struct fsm_ignored fsm_ignored[] = {
 {OPEN & ~P(PLACING),        E(PLACED),                                "asked in placing only"},
 {OPEN & ~P(RESUMING),       E(PROGRESSED),                            "asked in resuming only"},
 {OPEN & ~P(VERIFYING),      E(VERIFIED),                              "asked in verifying only"},
+{OPEN & ~P(VALIDATING),     E(REACHED_UNCORDON) | E(VALIDATED),       "asked in validating only"},
 {OPEN & ~P(REPAIRING),      E(RETURNED),                              "asked in repairing only"},
 {OPEN & ~P(AWAITING_APPROVAL), E(APPROVED),                           "refused at the door: there is nothing to approve"},
 {P(SUSPECTED) | P(REPAIRING) | P(VALIDATING), E(UNCORDONED),          "nothing of ours is cordoned yet, or an uncordon is the return that we wait for"},

@@ -52,6 +52,9 @@ struct incident_node {
     char *fenced_by;     /* owned: who vouches that it is off; NULL nobody */
     int64_t fenced_ns;   /* since when; 0 not */
     bool seen_down;      /* not ready since then: seen ready again it is not off */
+    bool was_down;       /* seen not ready or gone since we acted: it may have been repaired */
+    bool had_domain;     /* it was in an NVLink domain before that */
+    bool given_back;     /* we took our cordon off when it was validated */
 };
 
 enum action_state {
@@ -74,6 +77,17 @@ struct incident_action {
     bool aside;      /* beside the plan: no step waits for it */
     struct names nodes, spares;
     char *params_json; /* owned, or NULL */
+};
+
+/* The way back of hardware: stages in their order. */
+enum back_stage {
+    BACK_REGISTERED = 0,
+    BACK_READY,
+    BACK_SCHEDULABLE, /* no cordon but ours, and its GPUs allocatable */
+    BACK_IN_DOMAIN,   /* the NVLink domain of its rack */
+    BACK_VALIDATED,   /* so for timers.validate */
+    BACK_UNCORDONED,
+    BACK_STAGE_COUNT
 };
 
 struct incident_times {
@@ -119,10 +133,12 @@ struct incident {
 
     struct incident_node *nodes;
     size_t node_count;
-    struct names leaving;       /* what the restart leaves, by index with spares */
-    struct names spares;        /* promised to this incident */
-    bool refusal_told;          /* people know that no restart can be made */
-    bool spares_settled;        /* what became of them is told: used, or given back */
+    struct names leaving;              /* what the restart leaves, by index with spares */
+    struct names spares;               /* promised to this incident */
+    int64_t back_ns[BACK_STAGE_COUNT]; /* when all its nodes had come so far; 0 not */
+    bool return_told;                  /* people know that it is theirs to uncordon */
+    bool refusal_told;                 /* people know that no restart can be made */
+    bool spares_settled;               /* what became of them is told: used, or given back */
     struct names nodes_before;  /* the job's, when it was restarted; emptied when it is placed */
     struct names stuck_told;    /* nodes whose pods never end, of which people were told */
     struct names accused_later; /* nodes accused while we acted: judged again at the end */
@@ -184,6 +200,7 @@ struct incident_action *incident_find_action(const struct incident *incident,
 struct incident_action *incident_running_action(const struct incident *incident);
 struct incident_action *incident_add_action(struct incident *incident);
 
+const char *back_stage_name(enum back_stage stage);
 const char *phase_name(enum phase phase);
 bool phase_parse(const char *name, enum phase *ret_phase);
 bool phase_is_end(enum phase phase);

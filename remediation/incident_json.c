@@ -119,6 +119,9 @@ static void put_node_states(const struct incident *incident, struct json_writer 
         json_put_string(w, "rack", node->rack);
         json_put_bool(w, "was_cordoned", node->was_cordoned);
         json_put_bool(w, "ours", node->ours);
+        json_put_bool(w, "was_down", node->was_down);
+        json_put_bool(w, "had_domain", node->had_domain);
+        json_put_bool(w, "given_back", node->given_back);
         if (node->fenced_by != NULL) {
             json_put_string(w, "fenced_by", node->fenced_by);
             json_put_int(w, "fenced_ns", node->fenced_ns);
@@ -153,6 +156,15 @@ static void put_actions(const struct incident *incident, struct json_writer *w)
     json_close(w);
 }
 
+static void put_back(const struct incident *incident, struct json_writer *w)
+{
+    json_add_key(w, "back");
+    json_open_array(w);
+    for (int i = 0; i < BACK_STAGE_COUNT; i++)
+        json_add_int(w, incident->back_ns[i]);
+    json_close(w);
+}
+
 static void put_state(const struct incident *incident, struct json_writer *w)
 {
     json_add_key(w, "state");
@@ -173,6 +185,7 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     put_node_states(incident, w);
     put_names("leaving", &incident->leaving, w);
     put_names("spares", &incident->spares, w);
+    json_put_bool(w, "return_told", incident->return_told);
     json_put_bool(w, "refusal_told", incident->refusal_told);
     json_put_bool(w, "spares_settled", incident->spares_settled);
     put_names("nodes_before", &incident->nodes_before, w);
@@ -192,6 +205,7 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     json_put_bool(w, "spent_rack", incident->spent_rack);
     json_put_int(w, "timeline_seq", incident->timeline_seq);
     json_put_int(w, "decision_seq", incident->decision_seq);
+    put_back(incident, w);
     put_actions(incident, w);
     json_close(w);
 }
@@ -327,6 +341,9 @@ static void get_nodes(const struct json *record, const struct json *state,
                                                        json_get_string(item, "rack", ""));
         node->was_cordoned = json_get_bool(item, "was_cordoned", false);
         node->ours = json_get_bool(item, "ours", false);
+        node->was_down = json_get_bool(item, "was_down", false);
+        node->had_domain = json_get_bool(item, "had_domain", false);
+        node->given_back = json_get_bool(item, "given_back", false);
         const char *fenced_by = json_get_string(item, "fenced_by", NULL);
         node->fenced_by = fenced_by != NULL ? xstrdup(fenced_by) : NULL;
         node->fenced_ns = json_get_int(item, "fenced_ns", 0);
@@ -382,6 +399,7 @@ static void get_state(const struct json *record, struct incident *incident)
     get_nodes(record, state, incident);
     names_parse(&incident->leaving, json_get(state, "leaving"));
     names_parse(&incident->spares, json_get(state, "spares"));
+    incident->return_told = json_get_bool(state, "return_told", false);
     incident->refusal_told = json_get_bool(state, "refusal_told", false);
     /* A record that does not say: its spares are let alone. */
     incident->spares_settled = json_get_bool(state, "spares_settled", incident->spares.count > 0);
@@ -402,6 +420,9 @@ static void get_state(const struct json *record, struct incident *incident)
     incident->spent_rack = json_get_bool(state, "spent_rack", false);
     incident->timeline_seq = json_get_int(state, "timeline_seq", 0);
     incident->decision_seq = json_get_int(state, "decision_seq", 0);
+    const struct json *back = json_first(json_get(state, "back"));
+    for (int i = 0; i < BACK_STAGE_COUNT && back != NULL; i++, back = json_next(back))
+        incident->back_ns[i] = json_int(back, 0);
     get_actions(state, incident);
 }
 

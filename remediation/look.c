@@ -74,8 +74,8 @@ static int64_t timer_deadline(const struct remediation *core, struct incident *i
                (step != NULL && step->timeout_ns > 0 ? step->timeout_ns : timers->action_ns);
     case TIMER_REPAIR:
         return core->now_ns + timers->repair_ns;
-    case TIMER_VALIDATE:
-        return core->now_ns + timers->validate_ns;
+    case TIMER_VALIDATE: /* and then until somebody takes the cordon off */
+        return core->now_ns + timers->validate_ns + timers->repair_ns;
     case FSM_TIMER_COUNT:
         break;
     }
@@ -329,60 +329,6 @@ static void look_verifying(struct remediation *core, struct incident *incident)
     fold_rejudge(core, incident);
 }
 
-static bool node_is_back(const struct remediation *core, const struct incident_node *node)
-{
-    const struct view_node *seen = world_view_node(&core->world, node->name);
-    return seen != NULL && seen->ready && !seen->cordoned;
-}
-
-/* The nodes that we cordoned are ready and uncordoned (by somebody: never by us); where none is
- * ours, all of them. */
-static bool hardware_is_back(const struct remediation *core, const struct incident *incident)
-{
-    bool any_ours = false;
-    if (!core->world.known || core->world.received_ns < incident->step_since_ns)
-        return false;
-    for (size_t i = 0; i < incident->node_count; i++)
-        any_ours = any_ours || incident->nodes[i].ours;
-    for (size_t i = 0; i < incident->node_count; i++)
-        if ((incident->nodes[i].ours || !any_ours) && !node_is_back(core, &incident->nodes[i]))
-            return false;
-    return incident->node_count > 0;
-}
-
-static void add_nodes(const struct incident *incident, struct text *out)
-{
-    struct names nodes = {0};
-    for (size_t i = 0; i < incident->node_count; i++)
-        names_add(&nodes, incident->nodes[i].name);
-    names_add_sentence(&nodes, 4, out);
-    names_done(&nodes);
-}
-
-static void look_repairing(struct remediation *core, struct incident *incident)
-{
-    AUTO_TEXT nodes = {0};
-    if (hardware_is_back(core, incident)) {
-        look_dispatch(core, incident, EVENT_RETURNED, "the hardware is ready and uncordoned");
-        return;
-    }
-    if (incident_running_action(incident) != NULL)
-        return;
-    add_nodes(incident, &nodes);
-    look_wait_for(incident, "%.200s to be ready and uncordoned by whoever repairs", nodes.bytes);
-}
-
-static void look_validating(struct remediation *core, struct incident *incident)
-{
-    if (core->world.known && !hardware_is_back(core, incident)) {
-        look_dispatch(core, incident, EVENT_ACCUSED, "the hardware is not ready or cordoned again");
-        return;
-    }
-    AUTO_TEXT until = {0};
-    text_add_time(&until, incident->deadline_ns);
-    look_wait_for(incident, "the hardware to stay ready until %s", until.bytes);
-}
-
 /* --- the next step of the plan --- */
 
 static bool spares_still_good(struct remediation *core, struct incident *incident)
@@ -556,12 +502,9 @@ static void look_deadline(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
     char reason[SENTENCE_BYTES];
-    if (incident->phase == PHASE_VALIDATING)
-        text_copy(reason, sizeof reason, "the hardware has stayed ready");
-    else
-        snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
-                 phase_name(incident->phase),
-                 incident->waiting_for[0] != '\0' ? "; waited for " : "", incident->waiting_for);
+    snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
+             phase_name(incident->phase), incident->waiting_for[0] != '\0' ? "; waited for " : "",
+             incident->waiting_for);
     act_abandon(core, incident, reason);
     bool acts = incident->phase == PHASE_SAVING || incident->phase == PHASE_CORDONING;
     bool goes_on = acts && step != NULL && step->on_timeout == ON_TIMEOUT_CONTINUE;
@@ -616,10 +559,10 @@ static void look_phase(struct remediation *core, struct incident *incident)
             reach_step(core, incident);
         break;
     case PHASE_REPAIRING:
-        look_repairing(core, incident);
+        back_look_repairing(core, incident);
         break;
     case PHASE_VALIDATING:
-        look_validating(core, incident);
+        back_look_validating(core, incident);
         break;
     case PHASE_DONE:
     case PHASE_CANCELLED:
@@ -728,15 +671,12 @@ static int64_t world_due(const struct remediation *core, const struct incident *
     return fresh_step ? incident->step_since_ns : last_ns + every_ns;
 }
 
-static void ask_world_when_due(struct remediation *core)
+void look_ask_world(struct remediation *core, const struct incident *incident)
 {
-    if (core->describe_asked && core->now_ns - core->describe_asked_ns < DESCRIBE_GIVE_UP_NS)
-        return;
-    for (size_t i = 0; i < core->incident_count; i++)
-        if (core->now_ns >= world_due(core, core->incidents[i])) {
-            effect_ask_world(core);
-            return;
-        }
+    bool is_asked = core->describe_asked &&
+                    core->now_ns - core->describe_asked_ns < DESCRIBE_GIVE_UP_NS;
+    if (!is_asked && core->now_ns >= world_due(core, incident))
+        effect_ask_world(core);
 }
 
 void look_all(struct remediation *core)
@@ -744,7 +684,8 @@ void look_all(struct remediation *core)
     storm_judge(core);
     for (size_t i = 0; i < core->incident_count; i++)
         look_incident(core, core->incidents[i]);
-    ask_world_when_due(core);
+    for (size_t i = 0; i < core->incident_count; i++)
+        look_ask_world(core, core->incidents[i]);
 }
 
 static void sooner(int64_t *deadline_ns, int64_t candidate_ns)
@@ -784,6 +725,7 @@ int64_t remediation_next_deadline(const struct remediation *core)
             sooner(&next_ns, incident->times.detected_ns + incident->for_ns);
         if (incident->cleared_ns != 0)
             sooner(&next_ns, incident->cleared_ns + CLEAR_GRACE_NS);
+        sooner(&next_ns, back_next_ns(incident));
         if (incident->step_since_ns > core->now_ns)
             sooner(&next_ns, incident->step_since_ns);
         sooner(&next_ns, core->describe_asked ? core->describe_asked_ns + DESCRIBE_GIVE_UP_NS

@@ -112,12 +112,13 @@ void planner_cordon(const struct remediation *core, struct incident *incident, b
     for (size_t i = 0; i < incident->node_count; i++) {
         struct incident_node *node = &incident->nodes[i];
         const struct view_node *seen = world_view_node(&core->world, node->name);
+        bool gone = core->world.known && seen == NULL; /* nothing is there to be cordoned */
         bool cordoned = seen != NULL && seen->cordoned;
         if (cordoned && strcmp(seen->cordoned_by, incident->ref) == 0)
             node->ours = true;
         else if (cordoned && !node->ours)
             node->was_cordoned = true;
-        if (!node->ours && !node->was_cordoned)
+        if (!node->ours && !node->was_cordoned && !gone)
             names_add(&planned->nodes, node->name);
     }
     say_reason(incident, planned, whole_rack ? "cordon the rack" : "cordon");

@@ -58,6 +58,7 @@ static void copy_node(struct view_node *to, const struct world_node *from)
         .name = copy_text(from->name),
         .rack = copy_text(from->rack),
         .domain = copy_text(domain),
+        .domain_known = from->nvlink_domain != NULL && from->nvlink_domain[0] != '\0',
         .ready = from->ready,
         .cordoned = from->cordoned,
         .spare = from->spare,

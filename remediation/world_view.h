@@ -9,8 +9,9 @@
 
 struct view_node {
     char *name;
-    char *rack;   /* "" unknown */
-    char *domain; /* NVLink domain; the rack where unknown, "" where both are */
+    char *rack;        /* "" unknown */
+    char *domain;      /* NVLink domain; the rack where unknown, "" where both are */
+    bool domain_known; /* told by the cluster, not taken from the rack */
     bool ready, cordoned, spare;
     char *cordoned_by;   /* "" when nobody or unknown */
     char *promised_to;   /* "" when nobody */

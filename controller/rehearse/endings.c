@@ -264,7 +264,8 @@ static bool timeline_says(const struct json *incident, const char *word, const c
     return false;
 }
 
-/* A policy looked at it and decided that it is to be recorded. */
+/* A policy looked at it and decided that it is to be recorded; of a job that stands still people
+ * are told. */
 static void check_recorded(struct check *check, const char *status, const char *phase)
 {
     if (strcmp(status, "open") != 0 || strcmp(phase, "confirmed") != 0)
@@ -272,9 +273,12 @@ static void check_recorded(struct check *check, const char *status, const char *
                  ref_of(check->incident), status, phase);
     if (json_get_string(check->incident, "rule", "")[0] == '\0')
         disagree(check, "no policy decided %s", ref_of(check->incident));
-    if (strcmp(json_get_string(check->incident, "plan", ""), "record") != 0)
-        disagree(check, "the plan of %s is %s, record was expected", ref_of(check->incident),
-                 json_get_string(check->incident, "plan", "missing"));
+    const char *plan = check->ending->left_stuck ? "page" : "record";
+    if (strcmp(json_get_string(check->incident, "plan", ""), plan) != 0)
+        disagree(check, "the plan of %s is %s, %s was expected", ref_of(check->incident),
+                 json_get_string(check->incident, "plan", "missing"), plan);
+    if (check->ending->left_stuck && !timeline_says(check->incident, "notify succeeded", "told"))
+        disagree(check, "nobody was told of %s", ref_of(check->incident));
 }
 
 static void check_status(struct check *check)

@@ -188,8 +188,8 @@ static const struct scenario ROWS[] = {
                 .restarts = 1}},
     /* The tray is named, since its ranks alone never came to the collective; within it nothing
      * tells who waits for whom. The detector advises no replacement: most hangs are the software's,
-     * and policy replaces only what is advised. So it is recorded with its victims, and the job
-     * stays as it is until people have looked at it. */
+     * and policy replaces only what is advised. So people are paged, the samples are kept, and the
+     * job stays as it is until they have looked at it. */
     {.name = "hang",
      .summary = "one rank stops entering the collective and beats on; the others wait for it",
      .speed = 60,
@@ -202,7 +202,7 @@ static const struct scenario ROWS[] = {
      .ending = {.incidents = 1,
                 .kinds = KIND(HANG),
                 .scopes = SCOPE(RANK) | SCOPE(TRAY),
-                .severity = 2,
+                .severity = 1,
                 .victims = true,
                 .left_stuck = true}},
     /* Found at 3 or 4 per cent, which is recorded: the policy acts from 5 per cent on. It is told

@@ -23,7 +23,7 @@ struct ending {
     bool holds;         /* held for one missing spare first */
     bool observer_suspect;
     bool left_slow;  /* recorded only: the steps stay as slow as the fault makes them */
-    bool left_stuck; /* recorded only: no step is made any more */
+    bool left_stuck; /* told and recorded only: no step is made any more */
 };
 
 struct scenario {

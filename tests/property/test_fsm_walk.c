@@ -483,6 +483,8 @@ static struct policy_set *long_policies(void)
     sim_insert_step(set, STEP_FENCE, STEP_CHOOSE_SPARE)->on_timeout = ON_TIMEOUT_CONTINUE;
     struct plan_step *restart = sim_plan_step(set, STEP_RESTART_JOB);
     restart->force_fenced = restart->named_only = true;
+    sim_plan_step(set, STEP_HAND_OVER)->gives_back = true;
+    set->items[0]->timers.validate_ns = MINUTE;
     return set;
 }
 

@@ -25,7 +25,10 @@ struct sim_node {
     bool ready, cordoned, spare, dead;
     char cordoned_by[32], promised_to[32];
     const char *fenced_by, *uncordoned_by; /* what the cluster itself says; NULL nothing */
-    bool stuck; /* its pods of the job never end: a restart does not get past them */
+    bool gone;                             /* not in the cluster's list */
+    int gpus_missing;
+    const char *domain; /* NULL: as its rack; "": not known */
+    bool stuck;         /* its pods of the job never end: a restart does not get past them */
 };
 
 struct sim_op {
@@ -421,25 +424,32 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
     remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
 }
 
+static SIM_UNUSED struct world_node sim_world_node(struct sim *sim, const struct sim_node *node)
+{
+    const char *domain = node->domain != NULL ? node->domain : node->rack;
+    return (struct world_node){.name = node->name,
+                               .rack = node->rack,
+                               .nvlink_domain = domain[0] != '\0' ? domain : NULL,
+                               .ready = node->ready,
+                               .cordoned = node->cordoned,
+                               .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
+                               .spare = node->spare && !sim_job_uses(sim, node->name),
+                               .promised_to = node->promised_to[0] != '\0' ? node->promised_to
+                                                                           : NULL,
+                               .gpus_allocatable = SIM_GPUS - node->gpus_missing,
+                               .fenced_by = node->fenced_by,
+                               .uncordoned_by = node->uncordoned_by};
+}
+
 static SIM_UNUSED void sim_describe(struct sim *sim)
 {
     struct world_node nodes[SIM_NODES_MAX];
     const char *stuck[SIM_NODES_MAX];
-    size_t stuck_count = 0;
+    size_t count = 0, stuck_count = 0;
     for (int i = 0; i < sim->node_count; i++) {
         const struct sim_node *node = &sim->nodes[i];
-        nodes[i] = (struct world_node){
-            .name = node->name,
-            .rack = node->rack,
-            .nvlink_domain = node->rack,
-            .ready = node->ready,
-            .cordoned = node->cordoned,
-            .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
-            .spare = node->spare && !sim_job_uses(sim, node->name),
-            .promised_to = node->promised_to[0] != '\0' ? node->promised_to : NULL,
-            .gpus_allocatable = SIM_GPUS,
-            .fenced_by = node->fenced_by,
-            .uncordoned_by = node->uncordoned_by};
+        if (!node->gone)
+            nodes[count++] = sim_world_node(sim, node);
         if (node->stuck)
             stuck[stuck_count++] = node->name;
     }
@@ -457,7 +467,7 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
                             .stuck_count = sim->starts_at_ns != 0 ? stuck_count : 0};
     struct world world = {.known = sim->world_known,
                           .nodes = nodes,
-                          .node_count = (size_t)sim->node_count,
+                          .node_count = count,
                           .jobs = &job,
                           .job_count = 1};
     remediation_world(sim->core, &world, sim->now_ns);

@@ -165,7 +165,7 @@ TEST(what_touches_the_cluster_needs_every_safety_fact)
         if (fsm_command_spends(rule->command))
             CU_ASSERT_TRUE(rule->need & (1u << FACT_WORLD_KNOWN));
     }
-    CU_ASSERT_EQUAL(found, 8);
+    CU_ASSERT_EQUAL(found, 9);
 }
 
 TEST(restarts_need_a_free_job_and_the_jobs_own_budget)
