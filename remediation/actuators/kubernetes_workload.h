@@ -16,7 +16,8 @@ struct workloads *workloads_new(struct kube_client *client, struct loop *loop,
                                 const struct node_cache *nodes, bool reads_only);
 void workloads_free(struct workloads *workloads);
 
-/* False when what describe needs is not whole or not fresh; *ret_reason says what. */
+/* False when the pods are not known whole and fresh; *ret_reason says why. A kind of workload that
+ * cannot be read makes its own jobs unknown, not the cluster. */
 bool workloads_are_synced(const struct workloads *workloads, const char **ret_reason);
 
 /* Fills one job of the world. Everything it points to is owned by `arena` texts of workloads and is
@@ -26,8 +27,13 @@ void workloads_describe_begin(struct workloads *workloads);
 void workloads_describe(struct workloads *workloads, const struct job_question *question,
                         struct world_job *ret_job);
 
-/* restart_job, request_checkpoint, and the poll of either. params of restart_job:
- * {"timeout_ns", "placement": "named"|"scheduler"}. */
+/* restart_job, request_checkpoint, and the poll of either; answers come from the loop. params of
+ * restart_job: {"timeout_ns"}. What was begun is on the workload, as annotations, before anything
+ * is done to it; start goes on from there when it is called again for the same operation.
+ *
+ * restarts of the world are the controller's own count (Volcano: retryCount) and those of ours that
+ * it does not count (suspend and resume); restarts_max is how many it survives: Volcano's maxRetry
+ * less one, since the last retry ends the job; -1 where a restart of ours spends nothing. */
 void workloads_start(struct workloads *workloads, const struct action *action, action_done_fn *done,
                      void *context);
 void workloads_poll(struct workloads *workloads, const struct action *action, action_done_fn *done,
