@@ -178,7 +178,7 @@ static void write_event(const struct object *object, const struct action *action
     json_open_object(&w);
     json_put_string(&w, "component", "broomd");
     json_close(&w);
-    json_put_string(&w, "reportingComponent", "broomwagon.io/broomd");
+    json_put_string(&w, "reportingComponent", "broomd");
     json_put_string(&w, "reportingInstance", "broomd");
     json_close(&w);
 }
