@@ -324,6 +324,17 @@ void act_settle(struct remediation *core, struct incident *incident, const struc
     planned_done(&planned);
 }
 
+void act_take_marks_off(struct remediation *core, struct incident *incident,
+                        const struct names *nodes)
+{
+    struct planned planned = {.verb = VERB_UNCORDON, .step = -1, .aside = true};
+    names_copy(&planned.nodes, nodes);
+    snprintf(planned.reason, sizeof planned.reason, "broom:%s what an uncordon left of its cordon",
+             incident->ref);
+    launch(core, incident, &planned);
+    planned_done(&planned);
+}
+
 static void undo_cordons(struct remediation *core, struct incident *incident)
 {
     struct planned planned = {.verb = VERB_UNCORDON, .step = -1};
@@ -444,7 +455,7 @@ static void settle_ownership(struct remediation *core, struct incident *incident
         if (node != NULL && action->verb == VERB_CORDON && done)
             node->ours = true;
         if (node != NULL && action->verb == VERB_UNCORDON && done) {
-            node->given_back = action->aside;
+            node->given_back = node->given_back || (action->aside && node->ours);
             node->ours = false;
         }
     }

@@ -113,6 +113,7 @@ struct world *world_copy(const struct world *world)
         nodes[i].promised_to = copy_text(world->nodes[i].promised_to);
         nodes[i].fenced_by = copy_text(world->nodes[i].fenced_by);
         nodes[i].uncordoned_by = copy_text(world->nodes[i].uncordoned_by);
+        nodes[i].marked_by = copy_text(world->nodes[i].marked_by);
     }
     for (size_t i = 0; i < world->job_count; i++)
         copy_job(&jobs[i], &world->jobs[i]);
@@ -137,6 +138,7 @@ void world_free(struct world *world)
         xfree(world->nodes[i].promised_to);
         xfree(world->nodes[i].fenced_by);
         xfree(world->nodes[i].uncordoned_by);
+        xfree(world->nodes[i].marked_by);
     }
     for (size_t i = 0; i < world->job_count; i++) {
         const struct world_job *job = &world->jobs[i];

@@ -80,6 +80,7 @@ struct world_node {
     int32_t gpus_allocatable;
     const char *fenced_by; /* who vouches that it is off (an out-of-service taint): NULL nobody */
     const char *uncordoned_by; /* who took a cordon of ours off, where the cluster tells; or NULL */
+    const char *marked_by;     /* incident whose marks keep pods away though it is not cordoned */
 };
 
 struct world_job {

@@ -397,11 +397,12 @@ void remediation_world(struct remediation *core, const struct world *world, int6
         back_watch(core, incident);
         bool waits_for_return = incident->phase == PHASE_REPAIRING ||
                                 incident->phase == PHASE_VALIDATING;
-        if (incident_has_ended(incident) || waits_for_return)
-            continue;
-        note_foreign_cordons(core, incident);
-        if (is_uncordoned_by_person(core, incident))
-            mark_uncordoned(core, incident);
+        if (!incident_has_ended(incident) && !waits_for_return) {
+            note_foreign_cordons(core, incident);
+            if (is_uncordoned_by_person(core, incident))
+                mark_uncordoned(core, incident);
+        }
+        marks_watch(core, incident);
     }
     end(core);
 }

@@ -193,6 +193,9 @@ enum aside_state act_aside_state(const struct remediation *core, const struct in
 /* Tells the cluster what became of promised spares: the job runs on them, or they are free. */
 void act_settle(struct remediation *core, struct incident *incident, const struct names *spares,
                 bool used);
+/* Takes off what is left on nodes that somebody else uncordoned. */
+void act_take_marks_off(struct remediation *core, struct incident *incident,
+                        const struct names *nodes);
 /* Tells people something that no step of a plan tells: who has to move now, and why. Not in observe
  * mode, and never in the way of a step. */
 void act_tell(struct remediation *core, struct incident *incident, const char *sentence);
@@ -201,6 +204,9 @@ void act_abandon(struct remediation *core, struct incident *incident, const char
 /* The job holds no rank on any node of the incident (and somebody knows where its ranks are). */
 bool act_job_has_moved(const struct remediation *core, const struct incident *incident);
 const char *act_command_verb(enum fsm_command command); /* verb that executes it, or NULL */
+
+/* marks.c: what is left of a cordon that somebody took off. */
+void marks_watch(struct remediation *core, struct incident *incident);
 
 /* fence.c: who says that a node is off. */
 const char *fence_word(const struct remediation *core, const char *node); /* NULL: nobody */

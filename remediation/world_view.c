@@ -20,6 +20,7 @@ static void free_nodes(struct world_view *view)
         xfree(node->promised_to);
         xfree(node->fenced_by);
         xfree(node->uncordoned_by);
+        xfree(node->marked_by);
     }
     xfree(view->nodes);
 }
@@ -58,7 +59,8 @@ static void copy_node(struct view_node *to, const struct world_node *from)
         .name = copy_text(from->name),
         .rack = copy_text(from->rack),
         .domain = copy_text(domain),
-        .domain_known = from->nvlink_domain != NULL && from->nvlink_domain[0] != '\0',
+        .domain_known = from->nvlink_domain != NULL && from->nvlink_domain[0] != '\0' &&
+                        !from->domain_is_past,
         .ready = from->ready,
         .cordoned = from->cordoned,
         .spare = from->spare,
@@ -66,6 +68,7 @@ static void copy_node(struct view_node *to, const struct world_node *from)
         .promised_to = copy_text(from->promised_to),
         .fenced_by = copy_text(from->fenced_by),
         .uncordoned_by = copy_text(from->uncordoned_by),
+        .marked_by = copy_text(from->marked_by),
         .gpus = from->gpus_allocatable,
     };
 }

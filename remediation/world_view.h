@@ -17,6 +17,7 @@ struct view_node {
     char *promised_to;   /* "" when nobody */
     char *fenced_by;     /* "" nobody says that it is off */
     char *uncordoned_by; /* "" nobody, or not known */
+    char *marked_by;     /* "" nobody */
     int32_t gpus;
 };
 

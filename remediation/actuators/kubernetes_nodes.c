@@ -419,7 +419,8 @@ void node_cache_describe(const struct node_cache *cache, size_t index, struct wo
         .promised_to = is_promised ? node->spare : NULL,
         .gpus_allocatable = node->gpus,
         .fenced_by = fenced_by(node),
-        .uncordoned_by = node_was_uncordoned(node) ? node->uncordoned_by : NULL};
+        .uncordoned_by = node_was_uncordoned(node) ? node->uncordoned_by : NULL,
+        .marked_by = node_was_uncordoned(node) ? node->incident : NULL};
 }
 
 bool node_cache_is_ready(const struct node_cache *cache, const char *node)

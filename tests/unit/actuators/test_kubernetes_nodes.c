@@ -170,6 +170,7 @@ TEST(a_person_s_uncordon_is_seen_and_not_undone)
     fake_change(&bench.client, "gb-1", "{\"spec\":{\"unschedulable\":null}}");
     fake_sync(&bench.client);
     CU_ASSERT_FALSE(told(&bench, "gb-1").cordoned);
+    CU_ASSERT_STRING_EQUAL(told(&bench, "gb-1").marked_by, "INC-3");
     CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), POLL_DONE);
     CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), OUTCOME_SUCCEEDED);
     CU_ASSERT_FALSE(fake_says(&bench.client, "gb-1", "unschedulable\":true"));

@@ -28,6 +28,7 @@ struct sim_node {
     bool gone;                             /* not in the cluster's list */
     int gpus_missing;
     const char *domain; /* NULL: as its rack; "": not known */
+    bool marked;        /* an uncordon by somebody else leaves our marks */
     bool stuck;         /* its pods of the job never end: a restart does not get past them */
 };
 
@@ -336,7 +337,7 @@ static SIM_UNUSED void sim_execute(struct sim *sim, const struct action *action)
         if (action->verb == VERB_FENCE)
             node->ready = false;
         if (action->verb == VERB_UNCORDON && strcmp(node->cordoned_by, action->incident_ref) == 0)
-            node->cordoned = false;
+            node->cordoned = node->marked = false;
     }
     for (size_t i = 0; i < action->spare_count; i++) {
         struct sim_node *node = sim_node(sim, action->spares[i]);
@@ -427,18 +428,19 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
 static SIM_UNUSED struct world_node sim_world_node(struct sim *sim, const struct sim_node *node)
 {
     const char *domain = node->domain != NULL ? node->domain : node->rack;
-    return (struct world_node){.name = node->name,
-                               .rack = node->rack,
-                               .nvlink_domain = domain[0] != '\0' ? domain : NULL,
-                               .ready = node->ready,
-                               .cordoned = node->cordoned,
-                               .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
-                               .spare = node->spare && !sim_job_uses(sim, node->name),
-                               .promised_to = node->promised_to[0] != '\0' ? node->promised_to
-                                                                           : NULL,
-                               .gpus_allocatable = SIM_GPUS - node->gpus_missing,
-                               .fenced_by = node->fenced_by,
-                               .uncordoned_by = node->uncordoned_by};
+    return (struct world_node){
+        .name = node->name,
+        .rack = node->rack,
+        .nvlink_domain = domain[0] != '\0' ? domain : NULL,
+        .ready = node->ready,
+        .cordoned = node->cordoned,
+        .cordoned_by = node->cordoned ? node->cordoned_by : NULL,
+        .spare = node->spare && !sim_job_uses(sim, node->name),
+        .promised_to = node->promised_to[0] != '\0' ? node->promised_to : NULL,
+        .gpus_allocatable = SIM_GPUS - node->gpus_missing,
+        .fenced_by = node->fenced_by,
+        .uncordoned_by = node->uncordoned_by,
+        .marked_by = node->marked && !node->cordoned ? node->cordoned_by : NULL};
 }
 
 static SIM_UNUSED void sim_describe(struct sim *sim)
