@@ -9,7 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALL_TIMEOUT_MS = 10000, SECRET_BYTES_MAX = 4096, HEADER_BYTES = 160, DOUBLINGS_MOST = 6 };
+enum {
+    CALL_TIMEOUT_MS = 10000,
+    SECRET_BYTES_MAX = 4096,
+    HEADER_BYTES = 160,
+    DOUBLINGS_MOST = 6,
+    ANSWER_BYTES_MAX = 64 * 1024 /* of an operation: it goes into the record */
+};
 static const int64_t NS_PER_S = INT64_C(1000000000);
 static const int64_t ASK_AGAIN_NS = INT64_C(5000000000);  /* pipeline time, as all but the last */
 static const int64_t SEND_AGAIN_NS = INT64_C(1000000000); /* doubled with each try, to 64 s */
@@ -145,7 +151,9 @@ static enum status send(struct call *call, const char *method, const char *path,
                              .ca_file = owner->ca_file,
                              .certificate_file = owner->certificate_file,
                              .key_file = owner->key_file,
-                             .timeout_ms = CALL_TIMEOUT_MS};
+                             .timeout_ms = CALL_TIMEOUT_MS,
+                             .answer_bytes_max = call->kind == CALL_DESCRIBE ? 0
+                                                                             : ANSWER_BYTES_MAX};
     http_client_start(owner->client, &http, fn, call);
     return OK;
 }

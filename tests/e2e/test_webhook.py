@@ -157,6 +157,14 @@ def test_a_fault_is_handed_over_and_everything_is_signed_and_done_once():
              lambda: 'ticket 2' in json.dumps(daemon.get(f"/api/v1/incidents/{incident['ref']}")), 20)
 
 
+def test_a_layout_leaves_out_what_the_incident_takes_out():
+    code, _, err = daemon.broom('layout', 'default/x')
+    assert code == 7 and 'GPUs missing: 4' in err, (code, err)
+    code, out, err = daemon.broom('layout', 'default/x', '--nodes', 'gb-3,gb-2', '-f', 'hostfile')
+    assert (code, out) == (0, 'gb-3 slots=4\ngb-2 slots=4\n'), (code, out, err)
+    assert daemon.broom('layout', 'default/x', '--incident', 'INC-77')[0] == 4
+
+
 def test_a_service_with_another_secret_is_told_and_nothing_is_taken_for_done():
     with open(secret, 'wb') as file:
         file.write(b'another secret')
@@ -179,4 +187,5 @@ with tempfile.TemporaryDirectory() as folder:
                 f'webhook.url=http://127.0.0.1:{service.server_address[1]}/site', '--set', 'actuator.describe_every=1s',
                 policy=policy) as daemon:
         run([test_a_fault_is_handed_over_and_everything_is_signed_and_done_once,
+             test_a_layout_leaves_out_what_the_incident_takes_out,
              test_a_service_with_another_secret_is_told_and_nothing_is_taken_for_done])
