@@ -8,25 +8,25 @@
 
 static const struct {
     const char *name;
-    const char *owner; /* who has to move while the incident is in this phase */
-    const char *runbook;
+    const char *owner;   /* who has to move while the incident is in this phase */
+    const char *runbook; /* NULL: the kind's */
     bool is_end;
 } phases[] = {
-    [PHASE_SUSPECTED] = {"suspected", "broomd", "runbooks/README.md", false},
-    [PHASE_CONFIRMED] = {"confirmed", "broomd", "runbooks/README.md", false},
+    [PHASE_SUSPECTED] = {"suspected", "broomd", NULL, false},
+    [PHASE_CONFIRMED] = {"confirmed", "broomd", NULL, false},
     [PHASE_AWAITING_APPROVAL] = {"awaiting_approval", "on-call", "runbooks/awaiting-approval.md",
                                  false},
     [PHASE_HOLDING] = {"holding", "on-call", "runbooks/holding.md", false},
-    [PHASE_CORDONING] = {"cordoning", "broomd", "runbooks/README.md", false},
-    [PHASE_SAVING] = {"saving", "broomd", "runbooks/README.md", false},
-    [PHASE_RESTARTING] = {"restarting", "broomd", "runbooks/README.md", false},
-    [PHASE_PLACING] = {"placing", "scheduler", "runbooks/README.md", false},
-    [PHASE_RESUMING] = {"resuming", "job", "runbooks/README.md", false},
-    [PHASE_VERIFYING] = {"verifying", "broomd", "runbooks/README.md", false},
-    [PHASE_REPAIRING] = {"repairing", "hardware", "runbooks/README.md", false},
-    [PHASE_VALIDATING] = {"validating", "broomd", "runbooks/README.md", false},
-    [PHASE_DONE] = {"done", "nobody", "runbooks/README.md", true},
-    [PHASE_CANCELLED] = {"cancelled", "nobody", "runbooks/README.md", true},
+    [PHASE_CORDONING] = {"cordoning", "broomd", NULL, false},
+    [PHASE_SAVING] = {"saving", "broomd", NULL, false},
+    [PHASE_RESTARTING] = {"restarting", "broomd", NULL, false},
+    [PHASE_PLACING] = {"placing", "scheduler", NULL, false},
+    [PHASE_RESUMING] = {"resuming", "job", NULL, false},
+    [PHASE_VERIFYING] = {"verifying", "broomd", NULL, false},
+    [PHASE_REPAIRING] = {"repairing", "hardware", "runbooks/resume-after-repair.md", false},
+    [PHASE_VALIDATING] = {"validating", "broomd", "runbooks/resume-after-repair.md", false},
+    [PHASE_DONE] = {"done", "nobody", NULL, true},
+    [PHASE_CANCELLED] = {"cancelled", "nobody", NULL, true},
     [PHASE_ESCALATED] = {"escalated", "on-call", "runbooks/escalated.md", true},
 };
 _Static_assert(ARRAY_LEN(phases) == PHASE_COUNT, "every phase has a row");
@@ -66,10 +66,40 @@ const char *phase_owner(enum phase phase)
     return phases[phase].owner;
 }
 
-const char *phase_runbook(enum phase phase)
+#define KIND(x)  (1u << VERDICT_##x)
+#define SCOPE(x) (1u << SCOPE_##x)
+
+/* First match wins; 0 takes any. */
+static const struct {
+    uint32_t kinds, scopes;
+    const char *page;
+} pages[] = {
+    {KIND(SLOW), SCOPE(RANK) | SCOPE(TRAY), "runbooks/slow-rank.md"},
+    {KIND(SLOW), SCOPE(RACK), "runbooks/slow-rack.md"},
+    {KIND(SLOW), 0, "runbooks/rail-or-link.md"},
+    {KIND(HANG), 0, "runbooks/hang.md"},
+    {KIND(CRASH) | KIND(FAULT), SCOPE(RACK), "runbooks/rack-lost.md"},
+    {KIND(FAULT), SCOPE(SWITCH_TRAY) | SCOPE(RAIL), "runbooks/rail-or-link.md"},
+    {KIND(FAULT), 0, "runbooks/hardware-fault.md"},
+    {KIND(CRASH), 0, "runbooks/tray-lost.md"},
+    {KIND(NUMERIC), 0, "runbooks/numeric.md"},
+    {KIND(REGRESSION), 0, "runbooks/regression.md"},
+    {0, 0, "runbooks/README.md"},
+};
+
+const char *incident_runbook(enum verdict_kind kind, enum scope scope, bool observer_suspect,
+                             enum phase phase)
 {
     assert(phase < PHASE_COUNT);
-    return phases[phase].runbook;
+    if (observer_suspect)
+        return "runbooks/observer-suspect.md";
+    if (phases[phase].runbook != NULL)
+        return phases[phase].runbook;
+    size_t i = 0;
+    while ((pages[i].kinds != 0 && !(pages[i].kinds >> kind & 1u)) ||
+           (pages[i].scopes != 0 && !(pages[i].scopes >> scope & 1u)))
+        i++;
+    return pages[i].page;
 }
 
 const char *incident_status_name(enum incident_status status)

@@ -205,7 +205,9 @@ const char *phase_name(enum phase phase);
 bool phase_parse(const char *name, enum phase *ret_phase);
 bool phase_is_end(enum phase phase);
 const char *phase_owner(enum phase phase); /* broomd or on-call or hardware */
-const char *phase_runbook(enum phase phase);
+/* The page of runbooks/ that helps with such an incident now. */
+const char *incident_runbook(enum verdict_kind kind, enum scope scope, bool observer_suspect,
+                             enum phase phase);
 const char *incident_status_name(enum incident_status status);
 bool incident_status_parse(const char *name, enum incident_status *ret_status);
 

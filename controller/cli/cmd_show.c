@@ -5,6 +5,7 @@
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/incident_view.h"
+#include "remediation/incident.h"
 
 #include <math.h>
 #include <string.h>
@@ -228,9 +229,23 @@ static void put_people(struct screen *screen)
     AUTO_TEXT text = {0};
     add_person(&text, screen->view.record, "acked_by", "acknowledged");
     add_person(&text, screen->view.record, "approved_by", "approved");
-    add_person(&text, screen->view.record, "fenced_by", "fencing confirmed");
     if (text.length > 0)
         put_line(screen, "people", text.bytes);
+}
+
+/* Nodes that somebody vouches are powered off. */
+static void put_fenced(struct screen *screen)
+{
+    AUTO_TEXT text = {0};
+    const struct json *nodes = json_get(json_get(screen->view.record, "state"), "node_states");
+    for (const struct json *node = json_first(nodes); node != NULL; node = json_next(node)) {
+        const char *who = json_get_string(node, "fenced_by", "");
+        if (who[0] != '\0')
+            text_addf(&text, "%s%s says %s", text.length > 0 ? ", " : "",
+                      json_get_string(node, "node", "?"), who);
+    }
+    if (text.length > 0)
+        put_line(screen, "off", text.bytes);
 }
 
 static void put_what_happened(struct screen *screen)
@@ -242,6 +257,7 @@ static void put_what_happened(struct screen *screen)
     put_spares(screen);
     put_cost(screen);
     put_people(screen);
+    put_fenced(screen);
     const char *merged = json_get_string(screen->view.record, "merged_into", "");
     if (merged[0] != '\0')
         put_line(screen, "merged into", merged);
@@ -398,8 +414,23 @@ static void put_unblocking(struct screen *screen)
     if (strstr(waits, "close the breaker") != NULL)
         put_command(screen, "trust the observer again, once you know why",
                     "broom breaker close --reason 'why'");
+    if (strstr(waits, "nobody says that it is off") != NULL)
+        put_command(screen, "once you know that it is off", "broom fenced NODE --reason 'how'");
     if (strstr(waits, "acting is paused") != NULL)
         put_command(screen, "let the robot act again", "broom resume");
+}
+
+static void put_page(struct screen *screen)
+{
+    const struct incident_view *view = &screen->view;
+    enum verdict_kind kind;
+    enum scope scope;
+    enum phase phase;
+    if (!verdict_kind_parse(view->kind, &kind) || !scope_parse(view->scope, &scope) ||
+        !phase_parse(view->phase, &phase))
+        return; /* of a newer server */
+    bool suspect = json_get_bool(view->record, "observer_suspect", false);
+    put_line(screen, "runbook", incident_runbook(kind, scope, suspect, phase));
 }
 
 static void put_next(struct screen *screen)
@@ -427,6 +458,7 @@ static void put_next(struct screen *screen)
     put_command(screen, "every step, minute by minute", "broom incidents timeline %s", view->ref);
     put_command(screen, "all of it, for the postmortem", "broom export %s --out %s.tar", view->ref,
                 view->ref);
+    put_page(screen);
 }
 
 static void print_screen(struct cli *cli, const struct cli_common *common, const struct json *root)
