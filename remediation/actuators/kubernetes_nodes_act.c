@@ -195,12 +195,12 @@ static void all_ended(struct nodes_operation *operation)
 {
     enum outcome outcome = whole_outcome(operation);
     bool failed = outcome == OUTCOME_TRANSIENT || outcome == OUTCOME_REFUSED;
+    size_t stand = count_ends(operation, TASK_CHANGED) + count_ends(operation, TASK_IS_SO);
     if (!operation->is_marking && mark_nodes(operation))
         return;
     if (operation->is_undoing) {
         all_undone(operation);
-    } else if (operation->base.action.verb == VERB_PROMISE_SPARE && failed &&
-               count_ends(operation, TASK_CHANGED) > 0) {
+    } else if (operation->base.action.verb == VERB_PROMISE_SPARE && failed && stand > 0) {
         operation->failed_with = outcome;
         undo_promises(operation);
     } else if (outcome == OUTCOME_SUCCEEDED && operation->hold.count > 0) {
@@ -423,13 +423,14 @@ static void run_tasks(struct nodes_operation *operation)
         all_ended(operation);
 }
 
-/* What failed keeps its end and its words; what was changed is released. */
+/* What failed keeps its end and its words; what stands, by this try or by one whose answer was
+ * lost, is released. */
 static void undo_promises(struct nodes_operation *operation)
 {
     operation->is_undoing = true;
     for (size_t i = 0; i < operation->count; i++) {
         struct task *task = &operation->tasks[i];
-        if (task->end != TASK_CHANGED || task->is_courtesy)
+        if ((task->end != TASK_CHANGED && task->end != TASK_IS_SO) || task->is_courtesy)
             continue;
         task->end = TASK_RUNS;
         task->tries = 0;

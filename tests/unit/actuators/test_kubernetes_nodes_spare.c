@@ -139,6 +139,10 @@ TEST(spares_are_promised_all_of_them_or_none)
     CU_ASSERT_PTR_NOT_NULL(strstr(bench.response, "\"s-1\":\"taken back\""));
     CU_ASSERT(fake_says(&bench.client, "s-1", "[" SPARE "]"));
     CU_ASSERT_FALSE(fake_says(&bench.client, "s-1", "promised-by"));
+    /* One that stood already, since its answer was lost, goes too. */
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_PROMISE_SPARE, "INC-3/0/3/1", "s-1"), OUTCOME_SUCCEEDED);
+    CU_ASSERT_EQUAL(run_action(&bench, &action), OUTCOME_TRANSIENT);
+    CU_ASSERT(fake_says(&bench.client, "s-1", "[" SPARE "]"));
     /* Nothing is held for a promise that does not stand. */
     static const char *const hold[] = {"gb-2"};
     nodes_start(bench.cache, &action, hold, 1, on_result, &bench);
