@@ -18,7 +18,7 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double OWN_SHARE = 0.8;
 /* What tells at once how far an alarm reaches: of the units around, none is above half of its level
  * in so many of the last rows, and the job would win by so much more than is asked for. */
-static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3;
+static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3, DECAYED = 0.4;
 enum {
     RUN_LEAST = 4,
     RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
@@ -207,13 +207,16 @@ double alarm_flag_joined(struct engine *engine, const struct alarm *alarm)
 }
 
 /* Rows in a row above half of the level that no healthy unit has by chance: how often single rows
- * of all others lie there is counted. */
+ * of all others lie there is counted. Noise that remembers holds one such row up for longer: until
+ * it has decayed to two fifths, the half of what its first rows are on average. */
 static int run_needed(const struct engine *engine, const struct alarm *alarm, const uint8_t *joined)
 {
     double tail = bank_tail(&engine->banks[alarm->bank], alarm->level / 2, alarm->test, joined);
     double rows = ceil(engine_nats_alarm(engine) / -log(fmin(tail, 0.9)));
+    double rho = engine->banks[alarm->bank].rho;
+    double held = rho > 0 ? round(log(DECAYED) / log(rho)) : 0;
 
-    return (int)fmin(fmax(rows, RUN_LEAST), CHART_RING);
+    return (int)fmin(fmax(rows, RUN_LEAST) + held, CHART_RING);
 }
 
 /* Marks racks (trays where racks are unknown) that hold ranks of the joined units. */

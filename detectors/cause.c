@@ -18,6 +18,8 @@ static const double SM_PART = 0.3, SM_LEAST = 0.012, SM_PLAIN = 0.1;
 static const double SM_STANDS_OUT = 0.03;
 /* Memory used from which the allocator has to search and to retry. */
 static const double MEMORY_FULL = 0.93;
+/* Clocks differ by a per cent or two for nothing. */
+static const double CLOCK_LEAST = 0.025;
 enum { RACK_LANES_LEAST = 3 };
 
 /* Mean over the domain's ranks; NAN when nobody sent it. */
@@ -141,12 +143,37 @@ static bool is_sm_busier(const struct slow_facts *facts)
     return facts->sm_shift > fmin(fmax(SM_PART * facts->level, SM_LEAST), SM_PLAIN);
 }
 
-/* Slow in its own work: busy SMs say the GPU, starved ones the host. */
+/* The lowest clock of the domain's GPUs, and that one's power, over the medians of all. */
+static void find_clock(const struct engine *engine, const uint8_t *ranks, struct slow_facts *facts)
+{
+    const struct gauges *gauges = &engine->gauges;
+    int32_t lowest = JOB_NONE;
+
+    facts->clock = facts->power = (double)NAN;
+    for (int32_t r = 0; r < gauges->ranks; r++)
+        if (ranks[r] != 0 && isfinite(gauges->clock_mhz[r]) &&
+            (lowest == JOB_NONE || gauges->clock_mhz[r] < gauges->clock_mhz[lowest]))
+            lowest = r;
+    if (lowest == JOB_NONE)
+        return;
+    facts->clock = gauges_ratio(gauges, gauges->clock_mhz, lowest, engine->model.scratch);
+    facts->power = gauges_ratio(gauges, gauges->power_w, lowest, engine->model.scratch);
+}
+
+/* A clock that is lower by half of the shift is why, whatever the SMs say. */
+static bool is_clock_low(const struct slow_facts *facts)
+{
+    return facts->clock < 1 - fmax(facts->level / 2, CLOCK_LEAST);
+}
+
+/* Slow in its own work: busy SMs or a low clock say the GPU, starved ones the host. */
 static enum cause cause_of_compute(const struct engine *engine, const struct domain *domain,
                                    const struct slow_facts *facts)
 {
     bool wide = domain->scope == SCOPE_RACK;
 
+    if (is_clock_low(facts))
+        return CAUSE_GPU;
     if (!isfinite(facts->sm_shift))
         return CAUSE_UNKNOWN;
     if (is_sm_busier(facts))
@@ -212,6 +239,7 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
             facts->rows);
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
+    find_clock(engine, ranks, facts);
     if (facts->mem >= MEMORY_FULL && facts->mem - most_of(gauges->mem_base, ranks, count) > 0.05)
         facts->cause = CAUSE_MEMORY;
     else if (bank == BANK_LANE || bank == BANK_LATE_LANE)

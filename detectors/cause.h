@@ -19,9 +19,11 @@ struct slow_facts {
     double gain;
     double lateness_ms;       /* how much later than the others it reaches the all-reduce */
     double sm, sm_shift, mem; /* means over the domain's ranks; NAN unknown */
+    double clock, power; /* the lowest of the domain's GPUs over the median of all; NAN unknown */
 };
 
-/* Fills cause, gain, lateness_ms, sm, sm_shift and mem. ranks flags the domain's ranks. */
+/* Fills cause, gain, lateness_ms, sm, sm_shift, mem, clock and power. ranks flags the domain's
+ * ranks. */
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
                 const uint8_t *ranks, struct slow_facts *facts);
 

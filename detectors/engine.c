@@ -145,6 +145,7 @@ struct engine *engine_new(const struct job *job, const struct engine_params *par
     engine->steps = steps_new(job->world_size);
     gauges_init(&engine->gauges, job->world_size);
     liveness_init(&engine->live, job->world_size);
+    numeric_init(&engine->numeric, job->world_size);
     engine->last_step = JOB_NONE;
     engine->attempt_first_step = JOB_NONE;
     engine->ahead_rank = RANK_NONE;
@@ -175,6 +176,7 @@ void engine_free(struct engine *engine)
     pace_done(&engine->pace);
     hardware_done(&engine->hardware);
     liveness_done(&engine->live);
+    numeric_done(&engine->numeric);
     flight_finding_done(&engine->finding);
     history_free(engine->history);
     xfree(engine->past_faults);
@@ -523,29 +525,46 @@ static void feed_mark(struct engine *engine, const struct sample *sample)
         engine->masked_until_step = (int64_t)sample->values[FIELD_STEP];
 }
 
-/* Where ranks send no beats, the gauges of their host are all that is heard of them between steps:
- * hosts whose gauges go on are not the silent ones. */
-static void feed_gauge(struct engine *engine, const struct sample *sample)
+/* Lines of one host come together: the last one is tried first. JOB_NONE: of no tray of this job.
+ */
+static int32_t tray_of_gauge(struct engine *engine, struct view host)
 {
-    struct liveness *live = &engine->live;
     int32_t tray = engine->gauge_tray;
 
-    if (live->beat_gap_ns > 0 || sample->host.length == 0)
-        return;
-    /* Lines of one host come together: the last one is tried first. */
-    if (tray >= engine->job->tray_count ||
-        !view_equals(sample->host, engine->job->trays[tray].node)) {
+    if (host.length == 0)
+        return JOB_NONE;
+    if (tray >= engine->job->tray_count || !view_equals(host, engine->job->trays[tray].node)) {
         for (tray = 0; tray < engine->job->tray_count; tray++)
-            if (view_equals(sample->host, engine->job->trays[tray].node))
+            if (view_equals(host, engine->job->trays[tray].node))
                 break;
         if (tray == engine->job->tray_count)
-            return;
+            return JOB_NONE;
         engine->gauge_tray = tray;
     }
-    if (tray >= engine->grid->cut[CUT_TRAY].count)
+    return tray < engine->grid->cut[CUT_TRAY].count ? tray : JOB_NONE;
+}
+
+/* Clock and power tell why a GPU is slow. Where ranks send no beats, the gauges of their host are
+ * all that is heard of them between steps: hosts whose gauges go on are not the silent ones. */
+static void feed_gauge(struct engine *engine, const struct sample *sample)
+{
+    int32_t tray = tray_of_gauge(engine, sample->host);
+    double clock_mhz = sample_has(sample, FIELD_CLOCK_MHZ) ? sample->values[FIELD_CLOCK_MHZ]
+                                                           : (double)NAN;
+    double power_w = sample_has(sample, FIELD_POWER_W) ? sample->values[FIELD_POWER_W]
+                                                       : (double)NAN;
+    int64_t gpu;
+
+    if (tray == JOB_NONE)
         return;
-    for (int32_t i = 0; i < grid_size(engine->grid, CUT_TRAY, tray); i++)
-        live->seen_ns[grid_members(engine->grid, CUT_TRAY, tray)[i]] = engine->now_ns;
+    bool has_gpu = text_parse_int(sample->gpu, &gpu);
+    for (int32_t i = 0; i < grid_size(engine->grid, CUT_TRAY, tray); i++) {
+        int32_t rank = grid_members(engine->grid, CUT_TRAY, tray)[i];
+        if (engine->live.beat_gap_ns <= 0)
+            engine->live.seen_ns[rank] = engine->now_ns;
+        if (has_gpu && engine->job->ranks[rank].gpu == gpu)
+            gauges_hardware(&engine->gauges, rank, clock_mhz, power_w);
+    }
 }
 
 /* Sizes from a hello that make one job: the grid is laid out anew while nothing was learned. */

@@ -53,6 +53,9 @@ static void add_slow(const struct engine *engine, const struct verdict *verdict,
     if (isfinite(sm))
         text_addf(out, "  its SMs are %.1f %% %s than its peers' were: cause %s\n", 100 * fabs(sm),
                   sm >= 0 ? "busier" : "idler", cause_name(verdict->cause));
+    if (isfinite(find(verdict, "clock_ratio")))
+        text_addf(out, "  its clock is %.1f %% of the others', its power %.1f %%\n",
+                  100 * find(verdict, "clock_ratio"), 100 * find(verdict, "power_ratio"));
     text_addf(out, "  without it a step would take %.1f %% less\n", 100 * verdict->gain);
     if (isfinite(find(verdict, "earlier_faults")))
         text_addf(out,

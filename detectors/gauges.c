@@ -2,11 +2,14 @@
 #include "detectors/gauges.h"
 
 #include "controller/base/mem.h"
+#include "detectors/stats/robust.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { LEARN_ROWS = 20 };
+/* Gauges come every ten to sixty seconds. */
+static const double HARDWARE_WEIGHT = 0.5, CLOCK_MOST_MHZ = 10000, POWER_MOST_W = 10000;
 static const double FAST_WEIGHT = 0.15, MEMORY_WEIGHT = 0.4, BASE_WEIGHT = 0.02;
 
 static float *unknown(int32_t count)
@@ -28,6 +31,8 @@ void gauges_init(struct gauges *gauges, int32_t ranks)
     gauges->mem_base = unknown(ranks);
     gauges->data_fast = unknown(ranks);
     gauges->data_base = unknown(ranks);
+    gauges->clock_mhz = unknown(ranks);
+    gauges->power_w = unknown(ranks);
 }
 
 void gauges_done(struct gauges *gauges)
@@ -38,13 +43,15 @@ void gauges_done(struct gauges *gauges)
     xfree(gauges->mem_base);
     xfree(gauges->data_fast);
     xfree(gauges->data_base);
+    xfree(gauges->clock_mhz);
+    xfree(gauges->power_w);
     memset(gauges, 0, sizeof *gauges);
 }
 
 void gauges_restart(struct gauges *gauges)
 {
-    float *all[] = {gauges->sm_fast,  gauges->sm_base,   gauges->mem_fast,
-                    gauges->mem_base, gauges->data_fast, gauges->data_base};
+    float *all[] = {gauges->sm_fast,   gauges->sm_base,   gauges->mem_fast,  gauges->mem_base,
+                    gauges->data_fast, gauges->data_base, gauges->clock_mhz, gauges->power_w};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         for (int32_t r = 0; r < gauges->ranks; r++)
@@ -92,6 +99,31 @@ void gauges_row(struct gauges *gauges, const float *sm_ratio, const float *mem,
                FAST_WEIGHT);
     }
     gauges->rows++;
+}
+
+static void follow_hardware(float *mean, double value, double most)
+{
+    if (!(value > 0) || value > most)
+        return;
+    *mean = isfinite(*mean) ? *mean + (float)(HARDWARE_WEIGHT * (value - (double)*mean))
+                            : (float)value;
+}
+
+void gauges_hardware(struct gauges *gauges, int32_t rank, double clock_mhz, double power_w)
+{
+    follow_hardware(&gauges->clock_mhz[rank], clock_mhz, CLOCK_MOST_MHZ);
+    follow_hardware(&gauges->power_w[rank], power_w, POWER_MOST_W);
+}
+
+double gauges_ratio(const struct gauges *gauges, const float *values, int32_t rank, float *scratch)
+{
+    size_t n = 0;
+
+    for (int32_t r = 0; r < gauges->ranks; r++)
+        if (isfinite(values[r]))
+            scratch[n++] = values[r];
+    double median = n > 0 ? robust_median(scratch, n) : (double)NAN;
+    return median > 0 ? (double)values[rank] / median : (double)NAN;
 }
 
 double gauges_sm_shift(const struct gauges *gauges, int32_t rank, bool has_past)

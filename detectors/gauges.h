@@ -13,6 +13,7 @@ struct gauges {
     float *sm_fast, *sm_base; /* sm over the class's reference; NAN when never sent */
     float *mem_fast, *mem_base;
     float *data_fast, *data_base; /* data_ms */
+    float *clock_mhz, *power_w; /* of its GPU, smoothed by wall-clock gauges; NAN when never sent */
 };
 
 void gauges_init(struct gauges *gauges, int32_t ranks);
@@ -24,6 +25,11 @@ void gauges_restart(struct gauges *gauges);
 /* The same of any series of units: fast follows at once, base stands still while they differ by
  * more than tolerance (absolute). rows counts values so far. */
 void gauges_follow(float *fast, float *base, float value, int64_t rows, double tolerance);
+
+/* One wall-clock gauge of a rank's GPU; NAN, or what no GPU can have (a blank), is left out. */
+void gauges_hardware(struct gauges *gauges, int32_t rank, double clock_mhz, double power_w);
+/* Its clock (or power) over the median of all ranks; NAN when unknown. scratch is ranks long. */
+double gauges_ratio(const struct gauges *gauges, const float *values, int32_t rank, float *scratch);
 
 /* How much busier its SMs are than they were, against its peers (0.05: 5 %); NAN when unknown. Of a
  * rank that was slow from the start the past says nothing: then against the peers alone. */

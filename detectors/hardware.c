@@ -19,12 +19,16 @@ static const double STOPPED_STEPS = 6;
 /* A rack is accused as a whole when this part of its trays is, while none of them is told. */
 static const double RACK_SHARE = 0.5;
 enum { RACK_TRAYS_LEAST = 3 };
+/* A NIC that goes down heals itself; a second time within this, after the first was over, it is
+ * broken. */
+static const int64_t FLAP_NS = 300 * SECOND, FLAP_LEAST_NS = 5 * SECOND;
 
 void hardware_done(struct hardware *hardware)
 {
     xfree(hardware->trays);
     xfree(hardware->racks);
     xfree(hardware->not_ready_ns);
+    xfree(hardware->nic_down_ns);
     memset(hardware, 0, sizeof *hardware);
 }
 
@@ -36,7 +40,9 @@ static void fit(struct hardware *hardware, const struct job *job)
         hardware->trays = xrealloc(hardware->trays, count, sizeof *hardware->trays);
         hardware->not_ready_ns = xrealloc(hardware->not_ready_ns, count, sizeof(int64_t));
         memset(hardware->trays + old, 0, (count - old) * sizeof *hardware->trays);
+        hardware->nic_down_ns = xrealloc(hardware->nic_down_ns, count, sizeof(int64_t));
         memset(hardware->not_ready_ns + old, 0, (count - old) * sizeof(int64_t));
+        memset(hardware->nic_down_ns + old, 0, (count - old) * sizeof(int64_t));
         hardware->tray_count = job->tray_count;
     }
     if (hardware->rack_count < job->rack_count) {
@@ -142,7 +148,9 @@ static void note(struct hardware *hardware, struct suspicion *suspicion,
     suspicion->last_ns = now_ns;
     if (class < suspicion->worst)
         return;
-    if (text_parse_int(sample->gpu, &gpu) && gpu >= 0 && gpu < 32)
+    /* A network card is the tray's, whatever number it has. */
+    if (!view_equals(sample->kind, "nic_down") && text_parse_int(sample->gpu, &gpu) && gpu >= 0 &&
+        gpu < 32)
         suspicion->gpus |= 1u << gpu;
     else
         suspicion->whole = true;
@@ -186,6 +194,16 @@ static void tell_switch_tray(struct engine *engine, const struct sample *sample,
     (void)engine_open(engine, verdict, NULL);
 }
 
+static bool is_flapping(struct engine *engine, int32_t tray)
+{
+    int64_t *last_ns = &engine->hardware.nic_down_ns[tray];
+    int64_t since_ns = engine->now_ns - *last_ns;
+    bool again = *last_ns > 0 && since_ns >= FLAP_LEAST_NS && since_ns <= FLAP_NS;
+
+    *last_ns = engine->now_ns;
+    return again;
+}
+
 void hardware_event(struct engine *engine, const struct sample *sample)
 {
     struct hardware *hardware = &engine->hardware;
@@ -203,6 +221,8 @@ void hardware_event(struct engine *engine, const struct sample *sample)
         hardware->not_ready_ns[tray] = engine->now_ns;
     else if (tray != JOB_NONE && view_equals(sample->kind, "node_ready"))
         hardware->not_ready_ns[tray] = 0;
+    if (tray != JOB_NONE && view_equals(sample->kind, "nic_down") && is_flapping(engine, tray))
+        class = XID_NVLINK;
     if (class == XID_INFO || class == XID_APPLICATION)
         return;
     if (tray != JOB_NONE)
@@ -294,6 +314,8 @@ static void tell(struct engine *engine, struct suspicion *suspicion, const struc
     verdict_fill_ranks(engine, &verdict, ranks);
     verdict.cause = suspicion->worst == XID_NVLINK || domain->scope == SCOPE_RACK ? CAUSE_NVLINK
                                                                                   : CAUSE_GPU;
+    if (strcmp(suspicion->kind, "nic_down") == 0)
+        verdict.cause = CAUSE_NETWORK;
     verdict.evict = !going && (suspicion->worst > XID_CONTAINED || is_gone(engine, ranks));
     verdict_add_evidence_text(&verdict, "event", suspicion->kind);
     if (suspicion->code != JOB_NONE)

@@ -31,6 +31,7 @@ struct hardware {
     struct suspicion *racks;
     int32_t rack_count;
     int64_t *not_ready_ns; /* by tray: node_not_ready at, 0 ready */
+    int64_t *nic_down_ns;  /* by tray: newest nic_down, 0 none */
     int64_t checked_ns;    /* engine time of the last look */
     int waiting;           /* suspicions not yet told */
 };

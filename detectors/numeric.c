@@ -1,6 +1,9 @@
 /* NaN: most of those who report loss or gradient norm report no number. One lost value is no fault.
  * Spike: log loss over the median of its last values by SPIKE_LOG and by eight times what it
- * usually moves from row to row, three rows long. */
+ * usually moves from row to row, three rows long.
+ * Silent corruption: where ranks send norms of their own (before the reduction; one number for all
+ * says nothing), a rank that is far out in several of the last rows, more often than chance has it
+ * for any. */
 #include "detectors/numeric.h"
 
 #include "detectors/engine_state.h"
@@ -10,11 +13,30 @@
 #include <string.h>
 
 static const double SPIKE_LOG = 0.1, SPIKE_SPREADS = 8;
+/* Far out: so many spreads of all ranks' logarithms, and by so much. */
+static const double STRAY_SPREADS = 8, STRAY_LOG = 0.4;
+enum { STRAY_ROWS = 32, STRAY_LEAST = 3, STRAY_RANKS_LEAST = 8 };
 enum { SPIKE_ROWS = 3, NAN_ROWS = 2, CALM_ROWS = 8, LEARNED_ROWS = 12, REFERENCE_ROWS = 8 };
+
+void numeric_init(struct numeric *numeric, int32_t ranks)
+{
+    *numeric = (struct numeric){.strays = xcalloc((size_t)ranks, sizeof *numeric->strays),
+                                .ranks = ranks};
+}
+
+void numeric_done(struct numeric *numeric)
+{
+    xfree(numeric->strays);
+    *numeric = (struct numeric){.ranks = 0};
+}
 
 void numeric_restart(struct numeric *numeric)
 {
-    memset(numeric, 0, sizeof *numeric);
+    uint32_t *strays = numeric->strays;
+    int32_t ranks = numeric->ranks;
+
+    memset(strays, 0, (size_t)ranks * sizeof *strays);
+    *numeric = (struct numeric){.strays = strays, .ranks = ranks};
 }
 
 struct tally {
@@ -49,7 +71,8 @@ static struct tally tally_stream(struct engine *engine, const struct row *row, e
 static int numeric_open(const struct engine *engine)
 {
     for (int i = 0; i < engine->open_count; i++)
-        if (engine->open[i]->verdict.kind == VERDICT_NUMERIC)
+        if (engine->open[i]->verdict.kind == VERDICT_NUMERIC &&
+            engine->open[i]->verdict.scope == SCOPE_JOB)
             return i;
     return -1;
 }
@@ -122,6 +145,112 @@ static bool watch_jump(float *ring, int64_t *rows, double value)
     return false;
 }
 
+/* Shifts the row into each rank's bits; returns how many ranks are far out, 0 when the row says
+ * nothing of single ranks. */
+static int32_t shift_strays(struct engine *engine, const struct row *row)
+{
+    const float *grad = row->values[STREAM_GRAD];
+    float *logs = engine->model.outside; /* free between rows */
+    int32_t far = 0;
+    size_t n = 0;
+
+    for (int32_t r = 0; r < engine->numeric.ranks; r++) {
+        logs[r] = grad[r] > 0 ? logf(grad[r]) : NAN;
+        engine->numeric.strays[r] <<= 1;
+        if (isfinite(logs[r]))
+            engine->model.scratch[n++] = logs[r];
+    }
+    if (n < STRAY_RANKS_LEAST)
+        return 0;
+    double median = robust_median(engine->model.scratch, n);
+    double spread = robust_mad(engine->model.scratch, n, median);
+    /* One number for all, or nearly so. */
+    if (spread < 1e-4)
+        return 0;
+    for (int32_t r = 0; r < engine->numeric.ranks; r++) {
+        double over = fabs((double)logs[r] - median);
+        bool is_far = over > STRAY_LOG && over > STRAY_SPREADS * spread;
+        engine->numeric.strays[r] |= is_far;
+        far += is_far;
+    }
+    return far;
+}
+
+static int count_bits(uint32_t bits)
+{
+    int count = 0;
+
+    for (; bits != 0; bits &= bits - 1)
+        count++;
+    return count;
+}
+
+/* Evidence in nats that a rank strays more often than the others do: k of the rows against their
+ * common rate, a Chernoff bound. */
+static double stray_nats(int k, double rate)
+{
+    double part = (double)k / STRAY_ROWS;
+
+    if (part <= rate)
+        return 0;
+    return STRAY_ROWS *
+           (part * log(part / rate) + (part < 1 ? (1 - part) * log((1 - part) / (1 - rate)) : 0));
+}
+
+static void raise_stray(struct engine *engine, int32_t rank, int count, double nats)
+{
+    AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+    struct verdict verdict = verdict_start(engine, VERDICT_NUMERIC, SCOPE_RANK);
+
+    ranks[rank] = 1;
+    verdict_set_domain(engine, &verdict, rank);
+    if (engine_find_open(engine, SCOPE_RANK, verdict.id) != NULL) {
+        verdict_done(&verdict);
+        return;
+    }
+    verdict_fill_ranks(engine, &verdict, ranks);
+    verdict.cause = CAUSE_GPU;
+    verdict.confidence = 1 - exp(-fmin(nats, 30));
+    verdict_add_evidence(&verdict, "stray_gradient_norms", count);
+    verdict_add_evidence(&verdict, "of_steps", STRAY_ROWS);
+    verdict_add_evidence(&verdict, "stray_nats", nats);
+    engine_put_past(engine, &verdict, ranks);
+    (void)engine_open(engine, verdict, NULL);
+}
+
+static void close_strays(struct engine *engine)
+{
+    for (int i = engine->open_count - 1; i >= 0; i--) {
+        const struct verdict *verdict = &engine->open[i]->verdict;
+        if (verdict->kind == VERDICT_NUMERIC && verdict->scope == SCOPE_RANK &&
+            verdict->rank_count == 1 && engine->numeric.strays[verdict->ranks[0]] == 0)
+            engine_close(engine, i, true);
+    }
+}
+
+static void watch_strays(struct engine *engine, const struct row *row)
+{
+    int32_t far = shift_strays(engine, row), most = 0, worst = 0;
+    int64_t all = 0;
+
+    close_strays(engine);
+    if (engine->numeric.stray_rows++ < STRAY_ROWS || far == 0)
+        return;
+    for (int32_t r = 0; r < engine->numeric.ranks; r++) {
+        int count = count_bits(engine->numeric.strays[r]);
+        all += count;
+        if (count > most) {
+            most = count;
+            worst = r;
+        }
+    }
+    /* The rate of all others; never less than one in all that was seen. */
+    double rate = (double)(all - most + 1) / ((double)engine->numeric.ranks * STRAY_ROWS);
+    double nats = stray_nats(most, fmin(rate, 0.5));
+    if (most >= STRAY_LEAST && nats >= engine_nats_alarm(engine))
+        raise_stray(engine, worst, most, nats);
+}
+
 void numeric_row(struct engine *engine, const struct row *row)
 {
     struct numeric *numeric = &engine->numeric;
@@ -131,6 +260,7 @@ void numeric_row(struct engine *engine, const struct row *row)
     bool jump;
 
     watch_nan(engine, &loss, &grad);
+    watch_strays(engine, row);
     jump = loss.median > 0 && watch_jump(numeric->loss, &numeric->loss_rows, loss.median);
     if (jump) {
         if (numeric->high_rows++ == 0)

@@ -16,8 +16,9 @@ static const double SPREADS = 2.4, CREEP = 0.01;
 /* A chart goes along with another's alarm at this part of the needed rise, and is over below the
  * other. */
 static const double ALONG = 0.5, OVER = 0.35, LASTING_NS = 20e9;
-/* Least rise: of a transfer against itself, of typical work. */
-static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025;
+/* Least rise: of a transfer against itself, of typical work; of the wait for data as a part of the
+ * step. */
+static const double TRANSFER_RISE = 0.15, WORK_RISE = 0.025, DATA_RISE = 0.02;
 
 static void chart_init(struct pace_chart *chart)
 {
@@ -41,6 +42,7 @@ void pace_init(struct pace *pace, const struct grid *grid)
     chart_init(&pace->busy);
     chart_init(&pace->step);
     chart_init(&pace->sm);
+    chart_init(&pace->data);
     pace->baseline_ms = (double)NAN;
 }
 
@@ -61,6 +63,7 @@ void pace_restart(struct pace *pace)
         pace->class_sm[i].rows = pace->class_work[i].rows = 0;
     pace->busy.rows = 0;
     pace->sm.rows = 0;
+    pace->data.rows = 0;
     pace->ring_rows = 0;
     pace->work_rows = 0;
     pace->step_rows = 0;
@@ -287,7 +290,7 @@ static void tell_work(struct engine *engine)
     /* Starved SMs point at hosts or data, busy ones at clocks. */
     verdict.cause = !isfinite(sm) ? CAUSE_UNKNOWN : sm < -0.02 ? CAUSE_HOST : CAUSE_GPU;
     if (data_growth(engine) > (work - pace->busy.base) / 2)
-        verdict.cause = CAUSE_DATA;
+        verdict.cause = CAUSE_STORAGE;
     verdict.slowdown = work / pace->busy.base;
     verdict.gain = (work - pace->busy.base) / engine->model.step_ms;
     verdict_add_evidence(&verdict, "work_ms", work);
@@ -295,6 +298,38 @@ static void tell_work(struct engine *engine)
     if (isfinite(sm))
         verdict_add_evidence(&verdict, "sm_shift", sm);
     (void)engine_open(engine, verdict, NULL);
+}
+
+/* A typical rank waits longer for data than it did: what all share is slow, not a loader. */
+static void tell_data(struct engine *engine)
+{
+    const struct pace_chart *chart = &engine->pace.data;
+    struct verdict verdict = verdict_start(engine, VERDICT_REGRESSION, SCOPE_JOB);
+    double excess = recent_median(chart) - chart->base;
+
+    verdict_set_domain(engine, &verdict, 0);
+    verdict.since_step = since_step(engine, chart);
+    verdict.cause = CAUSE_STORAGE;
+    verdict.gain = excess / engine->model.step_ms;
+    verdict.slowdown = 1 / (1 - fmin(verdict.gain, 0.99));
+    verdict_add_evidence(&verdict, "data_ms", recent_median(chart));
+    verdict_add_evidence(&verdict, "data_ms_before", chart->base);
+    (void)engine_open(engine, verdict, NULL);
+}
+
+static double data_least(const struct engine *engine)
+{
+    return DATA_RISE * engine->model.step_ms;
+}
+
+static double typical_data(struct engine *engine, const struct row *row)
+{
+    size_t n = 0;
+
+    for (int32_t r = 0; (row->streams & 1u << STREAM_DATA) != 0 && r < engine->job->world_size; r++)
+        if (isfinite(row->values[STREAM_DATA][r]))
+            engine->model.scratch[n++] = row->values[STREAM_DATA][r];
+    return n > 0 ? robust_median(engine->model.scratch, n) : (double)NAN;
 }
 
 /* While something is slow the others wait, in a pipeline outside the all-reduce too. */
@@ -365,6 +400,7 @@ static void judge(struct engine *engine)
     struct open_verdict *open = open_pace(engine, &index);
     int32_t groups = 0;
     double most = 0, work = rise_of(&pace->busy, work_least(engine));
+    double data = rise_of(&pace->data, data_least(engine));
 
     for (int32_t g = 0; g < pace->transfer_count; g++) {
         double rise = transfer_rise(engine, g);
@@ -372,15 +408,17 @@ static void judge(struct engine *engine)
         most = fmax(most, rise);
     }
     if (open != NULL) {
-        if (fmax(most, work) < OVER)
+        if (fmax(fmax(most, work), data) < OVER)
             engine_close(engine, index, true);
-    } else if (!has_lasted(engine, most >= 1 || work >= 1)) {
+    } else if (!has_lasted(engine, most >= 1 || work >= 1 || data >= 1)) {
         return;
     } else if (most >= 1) {
         tell_transfer(engine, groups);
     } else if (work >= 1 && !has_open_slow(engine) && engine->pending_rows == 0 &&
                is_work_everywhere(engine)) {
         tell_work(engine);
+    } else if (data >= 1 && !has_open_slow(engine) && engine->pending_rows == 0) {
+        tell_data(engine);
     }
 }
 
@@ -435,6 +473,7 @@ void pace_row(struct engine *engine, const struct row *row)
             chart_put(chart, (double)model->transfer_ms[g], transfer_least(engine, chart));
         }
     chart_put(&pace->sm, median_sm(engine, row), (double)INFINITY);
+    chart_put(&pace->data, typical_data(engine, row), data_least(engine));
     for (int32_t c = 0; model->has_compute && c < pace->class_count; c++)
         chart_put(&pace->class_work[c], (double)model->class_ms[c],
                   WORK_RISE * pace->class_work[c].base);

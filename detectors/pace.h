@@ -25,6 +25,7 @@ struct pace {
     struct pace_chart *class_work; /* by class: its reference compute */
     int32_t class_count;
     struct pace_chart busy, step, sm;
+    struct pace_chart data; /* what a typical rank waits for data */
     float work[PACE_LEAST]; /* time outside the all-reduce of the last rows */
     int64_t work_rows;
     int64_t steps[PACE_WINDOW]; /* step numbers of the last clean rows */

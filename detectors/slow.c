@@ -122,6 +122,10 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict,
         verdict_add_evidence(verdict, "sm_shift", facts->sm_shift);
     if (isfinite(facts->mem))
         verdict_add_evidence(verdict, "mem", facts->mem);
+    if (isfinite(facts->clock))
+        verdict_add_evidence(verdict, "clock_ratio", facts->clock);
+    if (isfinite(facts->power))
+        verdict_add_evidence(verdict, "power_ratio", facts->power);
     verdict_add_evidence(verdict, "peers", engine->banks[alarm->bank].units - facts->units);
     verdict_add_evidence(verdict, "window_steps", facts->rows);
 }

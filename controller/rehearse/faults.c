@@ -96,6 +96,32 @@ static void loss_spike(struct model *model, const struct model_fault *fault, dou
     model->loss_factor *= grown(fault->magnitude, activity);
 }
 
+/* Down for less than the transport's patience: the step takes that much longer, nothing ends. */
+static void nic_flap(struct model *model, const struct model_fault *fault, double activity)
+{
+    effect_of(model, fault->tray, fault->gpu)->link *= grown(fault->magnitude, activity);
+    model_tell_event(model, "nic_down", fault->tray, fault->gpu,
+                     model->begin_ns + MODEL_SECOND / 2);
+}
+
+static void pcie(struct model *model, const struct model_fault *fault, double activity)
+{
+    effect_of(model, fault->tray, fault->gpu)->link *= grown(fault->magnitude, activity);
+}
+
+/* A marginal unit errs in about three steps of ten; the sum over all ranks hides it in the loss. */
+static void silent_corruption(struct model *model, const struct model_fault *fault, double activity)
+{
+    if (random_unit(&model->random) < 0.3)
+        effect_of(model, fault->tray, fault->gpu)->gradient *= grown(fault->magnitude, activity);
+}
+
+static void storage(struct model *model, const struct model_fault *fault, double activity)
+{
+    for (int32_t s = 0; s < model->tray_count * model->config.gpus; s++)
+        model->effects[s].data_part += (fault->magnitude - 1.0) * activity;
+}
+
 /* What stops the job, and the storm, strike once: model_strike.c. */
 static void nothing(struct model *model, const struct model_fault *fault, double activity)
 {
@@ -120,6 +146,10 @@ static const struct fault_row {
     [FAULT_REGRESSION] = {"regression", false, regression},
     [FAULT_NAN] = {"nan", false, not_a_number},
     [FAULT_LOSS_SPIKE] = {"loss_spike", false, loss_spike},
+    [FAULT_NIC_FLAP] = {"nic_flap", false, nic_flap},
+    [FAULT_PCIE] = {"pcie", false, pcie},
+    [FAULT_SDC] = {"sdc", false, silent_corruption},
+    [FAULT_STORAGE] = {"storage", false, storage},
     [FAULT_HANG] = {"hang", true, nothing},
     [FAULT_TRAY_DEATH] = {"tray_death", true, nothing},
     [FAULT_RACK_DEATH] = {"rack_death", true, nothing},

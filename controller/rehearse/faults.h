@@ -21,10 +21,14 @@ enum fault_kind {
     FAULT_REGRESSION,  /* every rank computes magnitude times as long */
     FAULT_NAN,         /* loss and grad_norm are not numbers */
     FAULT_LOSS_SPIKE,  /* loss and grad_norm times magnitude */
-    FAULT_HANG,        /* one rank never enters the collective; everybody beats on */
-    FAULT_TRAY_DEATH,  /* a tray is gone within a step: its ranks are silent, the others hang */
-    FAULT_RACK_DEATH,  /* NVLink domain gone: its trays within 1 s, all other ranks within 7 s */
-    FAULT_STORM,       /* a monitor accuses part `magnitude` of the trays; nothing is wrong */
+    FAULT_NIC_FLAP, /* one NIC is down for a moment: its transfer times magnitude, and it says so */
+    FAULT_PCIE,     /* a NIC lost lanes: transfers over it times magnitude */
+    FAULT_SDC,      /* a GPU computes wrongly now and then: its own grad_norm times magnitude */
+    FAULT_STORAGE,  /* shared storage: everybody's data time grows by (magnitude - 1) of the step */
+    FAULT_HANG,     /* one rank never enters the collective; everybody beats on */
+    FAULT_TRAY_DEATH, /* a tray is gone within a step: its ranks are silent, the others hang */
+    FAULT_RACK_DEATH, /* NVLink domain gone: its trays within 1 s, all other ranks within 7 s */
+    FAULT_STORM,      /* a monitor accuses part `magnitude` of the trays; nothing is wrong */
     FAULT_KIND_COUNT
 };
 

@@ -90,7 +90,7 @@ static void draw_hardware(struct model *model)
             model->offset[slot] = 1 + rack + tray +
                                   config->gpu_offset * bounded_normal(&model->random);
             model->memory[slot] = 0.77 + 0.02 * (random_unit(&model->random) - 0.5);
-            model->effects[slot] = (struct effect_on_gpu){1, 0, 1, 1, 0, 0};
+            model->effects[slot] = (struct effect_on_gpu){1, 0, 1, 1, 0, 0, 1};
         }
     }
 }

@@ -161,7 +161,8 @@ static void fill_rest(struct model *model, int32_t rank, double step_ms, struct 
     }
     if (config->send_loss) {
         put(sample, FIELD_GRAD_NORM,
-            (0.9 + 0.2 * random_unit(&model->random)) * model->loss_factor);
+            (0.9 + 0.2 * random_unit(&model->random)) * model->loss_factor *
+                model->effects[slot].gradient);
         if (rank % config->tp == 0 && rank / (config->tp * model->dp) == config->pp - 1)
             put(sample, FIELD_LOSS, loss_at(model));
     }

@@ -22,7 +22,7 @@ struct hardware_rack {
     char domain[NAME_BYTES + 4];
 };
 
-/* What faults do to one GPU in one step. Neutral: 1, 0, 1, 1, 0, 0. */
+/* What faults do to one GPU in one step. Neutral: 1, 0, 1, 1, 0, 0, 1. */
 struct effect_on_gpu {
     double compute;   /* factor on its kernels */
     double host_part; /* host stall as a part of its own time */
@@ -30,6 +30,7 @@ struct effect_on_gpu {
     double nvlink;    /* factor on NVLink transfer */
     double data_part; /* loader delay as a part of its own time */
     double memory;    /* 0 to 1: how full beyond the usual */
+    double gradient;  /* factor on its own gradient norm */
 };
 
 struct active_fault {
@@ -107,6 +108,9 @@ void model_time_step(struct model *model);
  * endless. */
 void model_apply_faults(struct model *model);
 void model_strike(struct model *model);
+/* A hardware event that a tray's monitor tells; gpu -1: of the whole tray. */
+void model_tell_event(struct model *model, const char *kind, int32_t tray, int32_t gpu,
+                      int64_t at_ns);
 /* model_lines.c */
 void model_send_hello(struct model *model, int64_t at_ns, model_sample_fn *fn, void *context);
 void model_send_steps(struct model *model, model_sample_fn *fn, void *context);

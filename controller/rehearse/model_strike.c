@@ -19,7 +19,7 @@ static void reset_effects(struct model *model)
 {
     int32_t slots = model->tray_count * model->config.gpus;
     for (int32_t s = 0; s < slots; s++)
-        model->effects[s] = (struct effect_on_gpu){1, 0, 1, 1, 0, 0};
+        model->effects[s] = (struct effect_on_gpu){1, 0, 1, 1, 0, 0, 1};
     model->job_compute = model->job_transfer = 1;
     model->job_transfer_noise = 0;
     model->loss_factor = 1;
@@ -54,6 +54,14 @@ static struct sample event_of(const struct model *model, const char *kind, int32
     if (gpu >= 0 && gpu < (int32_t)ARRAY_LEN(NUMBERS))
         sample.gpu = view_of(NUMBERS[gpu]);
     return sample;
+}
+
+void model_tell_event(struct model *model, const char *kind, int32_t tray, int32_t gpu,
+                      int64_t at_ns)
+{
+    struct sample sample = event_of(model, kind, tray, gpu);
+    sample.time_ns = at_ns;
+    model_queue(model, &sample, at_ns);
 }
 
 static void queue_xid(struct model *model, int32_t tray, int32_t gpu, int code, int subcode,
@@ -176,6 +184,10 @@ static void strike(struct model *model, struct active_fault *active)
     case FAULT_REGRESSION:
     case FAULT_NAN:
     case FAULT_LOSS_SPIKE:
+    case FAULT_NIC_FLAP:
+    case FAULT_PCIE:
+    case FAULT_SDC:
+    case FAULT_STORAGE:
     case FAULT_HANG:
     case FAULT_KIND_COUNT:
         break;

@@ -83,6 +83,13 @@ static void run_job(struct alarms *alarms, int index, uint64_t seed, int64_t ste
     model_free(model);
 }
 
+void alarms_run_one(int index, uint64_t seed, FILE *out)
+{
+    struct alarms alarms = {0};
+
+    run_job(&alarms, index, seed, JOB_STEPS, out);
+}
+
 int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command, FILE *out)
 {
     struct alarms alarms = {0};

@@ -9,5 +9,7 @@
  * number of evictions that were advised. */
 int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command,
                FILE *out);
+/* One of those jobs, its claims on out. */
+void alarms_run_one(int index, uint64_t seed, FILE *out);
 
 #endif

@@ -7,7 +7,7 @@
  * [--markdown FILE [--append]]
  *
  * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's
- * verdicts. With
+ * verdicts (`job:INDEX`: the claims of one job of the false-alarm run). With
  * --at-least F1 the program fails when the engine's F1 is lower, or a false eviction was advised.
  */
 #include "accuracy_alarms.h"
@@ -134,6 +134,11 @@ static int run_only(const struct options *options)
     static struct run_result result;
     const char *colon = strchr(options->only, ':');
     bool negative = strncmp(options->only, "negative", 8) == 0;
+
+    if (colon != NULL && strncmp(options->only, "job", 3) == 0) {
+        alarms_run_one((int)strtol(colon + 1, NULL, 10), options->seed_b, stdout);
+        return 0;
+    }
     struct scenario scenario;
     struct engine_cost cost = {0};
 

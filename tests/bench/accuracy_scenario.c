@@ -68,6 +68,13 @@ static const struct fault_family FAULTS[] = {
     {"NaN", FAULT_NAN, TARGET_JOB, 1, BIT(VERDICT_NUMERIC), 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"loss spike", FAULT_LOSS_SPIKE, TARGET_JOB, 5, BIT(VERDICT_NUMERIC), 0, ANY, 0, 0, 0, 0, 0, 0,
      0},
+    {"NIC flap", FAULT_NIC_FLAP, TARGET_TRAY, 50, BIT(VERDICT_FAULT), BIT(CAUSE_NETWORK), ANY, 0,
+     60, 1, 0, 0, 0, 0},
+    {"PCIe lane loss", FAULT_PCIE, TARGET_RAIL, 3.0, SLOW, BIT(CAUSE_NETWORK), TP4, 0, 0, 0, 0, 0,
+     0, 0},
+    {"silent corruption", FAULT_SDC, TARGET_RANK, 4, BIT(VERDICT_NUMERIC), GPU, ANY, 0, 0, 0, 0, 0,
+     0, 0},
+    {"storage", FAULT_STORAGE, TARGET_JOB, 1.10, JOB, BIT(CAUSE_STORAGE), ANY, 0, 0, 0, 0, 0, 0, 0},
     {"hang", FAULT_HANG, TARGET_RANK, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"tray death", FAULT_TRAY_DEATH, TARGET_TRAY, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 0},
     {"Xid 79 and death", FAULT_TRAY_DEATH, TARGET_TRAY, 1, STOPS, 0, ANY, 0, 0, 0, 0, 0, 0, 79},
@@ -261,7 +268,7 @@ static void set_fault(struct scenario *scenario, const struct fault_family *fami
             scenario->xid_tray = fault.tray;
         }
         add_truth(scenario, family, &fault);
-        if (family->target == TARGET_RAIL)
+        if (family->kind == FAULT_RAIL)
             fault.tray = -1;
         for (int32_t g = 0; g < (family->whole_tray ? TRAY_GPUS : 1); g++) {
             fault.gpu = family->whole_tray ? g : fault.gpu;

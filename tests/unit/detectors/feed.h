@@ -24,6 +24,7 @@ struct feed {
     double stall_ms[FEED_RANKS_MAX]; /* host time on top, SMs starving */
     double data_ms[FEED_RANKS_MAX];  /* waiting for data, before the work; 0 for all: not sent */
     double mem[FEED_RANKS_MAX];
+    double gradient[FEED_RANKS_MAX]; /* factor on its own norm; 0 for all: one norm for everybody */
     double transfer_ms;
     double pause_ms; /* of the whole job, in the next step only */
     double loss;
@@ -141,7 +142,11 @@ static inline void feed_step(struct feed *feed)
                  (0.9 * busy + 0.2 * (step_ms - own[r])) / step_ms *
                      (1 + 0.01 * test_random_normal(&feed->random)));
         feed_set(&sample, FIELD_MEM, feed->mem[r]);
-        feed_set(&sample, FIELD_GRAD_NORM, feed->nan_grad ? (double)NAN : 0.8);
+        double own_norm = feed->gradient[r] * (0.7 + 0.2 * test_random_unit(&feed->random));
+        feed_set(&sample, FIELD_GRAD_NORM,
+                 feed->nan_grad ? (double)NAN
+                 : own_norm > 0 ? own_norm
+                                : 0.8);
         if (r == 0)
             feed_set(&sample, FIELD_LOSS, feed->loss);
         feed_send(feed, &sample);

@@ -402,6 +402,47 @@ TEST(a_burst_of_three_slow_steps_is_nothing)
     feed_close(&feed);
 }
 
+static void send_gauges(struct feed *feed, int32_t slow_rank, double clock_mhz)
+{
+    static const char *const NUMBERS[] = {"0", "1", "2", "3"};
+
+    for (int32_t r = 0; r < feed->job->world_size; r++) {
+        struct sample sample = {.measurement = MEASUREMENT_GPU,
+                                .rank = RANK_NONE,
+                                .host = view_of(feed->job->trays[r / 4].node),
+                                .gpu = view_of(NUMBERS[r % 4])};
+        feed_set(&sample, FIELD_CLOCK_MHZ, r == slow_rank ? clock_mhz : 1900);
+        feed_set(&sample, FIELD_POWER_W, r == 3 ? 9223372036854775794.0 : 900); /* a blank */
+        feed_send(feed, &sample);
+    }
+}
+
+static double evidence_of(const struct verdict *verdict, const char *name)
+{
+    for (size_t i = 0; i < verdict->evidence_count; i++)
+        if (strcmp(verdict->evidence[i].name, name) == 0)
+            return verdict->evidence[i].value;
+    return (double)NAN;
+}
+
+TEST(a_low_clock_is_told_and_says_that_it_is_the_gpu)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 80);
+    feed.stall_ms[21] = 75; /* its SMs starve, as far as they tell */
+    send_gauges(&feed, 21, 1650);
+    feed_steps(&feed, 40);
+    const struct verdict *verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(verdict);
+    CU_ASSERT_STRING_EQUAL(verdict->id, "21");
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_GPU);
+    CU_ASSERT_DOUBLE_EQUAL(evidence_of(verdict, "clock_ratio"), 1650.0 / 1900, 0.001);
+    CU_ASSERT_DOUBLE_EQUAL(evidence_of(verdict, "power_ratio"), 1, 0.001);
+    feed_close(&feed);
+}
+
 TEST(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known)
 {
     struct feed feed;
@@ -444,7 +485,8 @@ TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays
     feed_close(&feed);
 }
 
-TESTS(T(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps),
+TESTS(T(a_low_clock_is_told_and_says_that_it_is_the_gpu),
+      T(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps),
       T(a_burst_of_three_slow_steps_is_nothing),
       T(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known),
       T(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays),

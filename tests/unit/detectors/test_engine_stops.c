@@ -456,7 +456,80 @@ TEST(foreign_ranks_and_hosts_are_counted_and_left_out)
     feed_close(&feed);
 }
 
-TESTS(T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
+TEST(a_rank_whose_own_gradients_stray_again_and_again_is_numeric_of_that_rank)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, RANKS, 1);
+    for (int32_t r = 0; r < RANKS; r++)
+        feed.gradient[r] = 1;
+    feed_steps(&feed, 60);
+    feed.gradient[30] = 5; /* once is nothing */
+    feed_step(&feed);
+    feed.gradient[30] = 1;
+    feed_steps(&feed, 40);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    for (int i = 0; i < 30; i++) {
+        feed.gradient[77] = i % 4 == 0 ? 4 : 1;
+        feed_step(&feed);
+    }
+    verdict = feed_find(&feed, VERDICT_NUMERIC);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "77"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_GPU);
+    CU_ASSERT_FALSE(verdict->evict);
+    feed.gradient[77] = 1;
+    feed_steps(&feed, 40);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_CLEAR), 1);
+    CU_ASSERT_EQUAL(feed.count, 2);
+    feed_close(&feed);
+}
+
+TEST(a_card_that_goes_down_twice_within_minutes_is_a_fault_of_its_tray_and_once_is_nothing)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    open_running(&feed);
+    feed_event(&feed, "nic_down", "node3", "1", -1);
+    feed_steps(&feed, 100);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_event(&feed, "nic_down", "node3", "1", -1);
+    feed_steps(&feed, 60);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_TRAY, "node3"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_NETWORK);
+    CU_ASSERT_FALSE(verdict->evict); /* its ranks go on */
+    feed_close(&feed);
+}
+
+TEST(data_that_everybody_waits_longer_for_is_storage_and_nobodys_fault)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, RANKS, 4);
+    for (int32_t r = 0; r < RANKS; r++)
+        feed.data_ms[r] = 5;
+    feed_steps(&feed, 80);
+    for (int32_t r = 0; r < RANKS; r++)
+        feed.data_ms[r] = 60;
+    feed_steps(&feed, 80);
+    verdict = feed_find(&feed, VERDICT_REGRESSION);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_JOB, "team/job"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_STORAGE);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    for (int32_t r = 0; r < RANKS; r++)
+        feed.data_ms[r] = 5;
+    feed_steps(&feed, 60);
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_CLEAR), 1);
+    feed_close(&feed);
+}
+
+TESTS(T(a_rank_whose_own_gradients_stray_again_and_again_is_numeric_of_that_rank),
+      T(a_card_that_goes_down_twice_within_minutes_is_a_fault_of_its_tray_and_once_is_nothing),
+      T(data_that_everybody_waits_longer_for_is_storage_and_nobodys_fault),
+      T(a_node_that_falls_silent_while_the_others_wait_is_a_crash_of_its_tray),
       T(a_rack_that_falls_silent_is_one_crash_of_the_rack),
       T(a_rank_that_computes_for_ever_hangs_the_job_and_is_not_to_be_replaced),
       T(a_hang_is_told_within_five_minutes_of_the_last_step),

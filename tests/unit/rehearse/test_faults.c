@@ -147,6 +147,59 @@ TEST(congestion_slows_transfer_and_a_slow_rack_all_of_its_gpus)
         CU_ASSERT_DOUBLE_EQUAL(growth(rack.own, &rack, r), r >= 64 ? 1.1 : 1.0, 0.02);
 }
 
+TEST(lost_lanes_slow_one_rail_and_slow_storage_everybodys_data)
+{
+    struct sums lanes = play(
+        4, &(struct model_fault){
+               .kind = FAULT_PCIE, .tray = 4, .gpu = 2, .magnitude = 3, .from_step = ONSET});
+    CU_ASSERT(growth(lanes.allreduce, &lanes, 2) > 1.5);
+    CU_ASSERT_DOUBLE_EQUAL(growth(lanes.allreduce, &lanes, 1), 1, 0.1);
+    struct sums storage = play(
+        1, &(struct model_fault){.kind = FAULT_STORAGE, .magnitude = 1.1, .from_step = ONSET});
+    for (int r = 0; r < RANKS; r++)
+        CU_ASSERT(growth(storage.data, &storage, r) > 10);
+    CU_ASSERT(slowdown(&storage) > 1.05);
+}
+
+/* What one rank's lines and its tray's monitor say. */
+struct hearing {
+    int cards_down, strays, of_others;
+};
+
+static void hear(void *context, const struct sample *sample)
+{
+    struct hearing *hearing = context;
+    if (sample->measurement == MEASUREMENT_EVENT && view_equals(sample->kind, "nic_down"))
+        hearing->cards_down++;
+    if (sample->measurement != MEASUREMENT_STEP || !(sample->values[FIELD_GRAD_NORM] > 2))
+        return;
+    hearing->strays += sample->rank == 18;
+    hearing->of_others += sample->rank != 18;
+}
+
+TEST(a_flapping_card_is_reported_each_time_and_a_corrupt_gpu_strays_now_and_then)
+{
+    struct model_config config = model_config_default();
+    AUTO(model_free) struct model *model = model_new(&config);
+    struct hearing hearing = {0};
+    config.seed = test_seed();
+    model_add_fault(model, &(struct model_fault){.kind = FAULT_NIC_FLAP,
+                                                 .tray = 4,
+                                                 .magnitude = 30,
+                                                 .from_step = 10,
+                                                 .period_steps = 20,
+                                                 .on_steps = 1});
+    model_add_fault(model,
+                    &(struct model_fault){
+                        .kind = FAULT_SDC, .tray = 4, .gpu = 2, .magnitude = 4, .from_step = 10});
+    model_start(model, config.start_ns, 0);
+    while (model_info(model).last_step < 60)
+        model_step(model, hear, &hearing);
+    CU_ASSERT_EQUAL(hearing.cards_down, 3);
+    CU_ASSERT(hearing.strays > 3 && hearing.strays < 35);
+    CU_ASSERT_EQUAL(hearing.of_others, 0);
+}
+
 TEST(a_loss_that_is_no_number_is_sent_as_such)
 {
     struct sums sums = play(4, &(struct model_fault){.kind = FAULT_NAN, .from_step = ONSET});
@@ -185,6 +238,8 @@ TESTS(T(a_rail_slows_the_transfer_of_the_groups_that_use_it),
       T(memory_pressure_fills_the_memory_of_one_gpu_and_makes_it_unsteady),
       T(a_slow_loader_shows_in_the_data_time_and_a_regression_in_every_rank),
       T(congestion_slows_transfer_and_a_slow_rack_all_of_its_gpus),
+      T(lost_lanes_slow_one_rail_and_slow_storage_everybodys_data),
+      T(a_flapping_card_is_reported_each_time_and_a_corrupt_gpu_strays_now_and_then),
       T(a_loss_that_is_no_number_is_sent_as_such),
       T(a_drift_grows_a_flapping_fault_comes_and_goes_and_a_short_one_ends),
       T(names_of_faults_are_read_back))
