@@ -67,12 +67,13 @@ static void observe(struct app *app, enum inventory_source source, const char *n
                                                       .time_ns = clock_now_ns()});
 }
 
+/* Racks of a job that is known by hello alone are those of the inventory: an echo is no witness. */
 static void learn_jobs(struct app *app)
 {
     for (struct live_job *live = jobs_first(pipeline_jobs(app->pipeline)); live != NULL;
          live = live->next) {
         const struct job *job = engine_job(live->engine);
-        for (int32_t t = 0; t < job->tray_count; t++) {
+        for (int32_t t = 0; live->has_document && t < job->tray_count; t++) {
             int32_t rack = job->trays[t].rack;
             if (rack != JOB_NONE)
                 observe(app, INVENTORY_HELLO, job->trays[t].node, job->racks[rack].name,
