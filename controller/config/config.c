@@ -73,6 +73,7 @@ static const struct option OPTIONS[] = {
     {"spool.bytes", TYPE_BYTES, AT(spool_bytes), "1GiB", 65536, 1e13, 0, NULL, "events kept on disk while the database is away"},
     {"detection.enabled", TYPE_BOOL, AT(detection_enabled), "true", 0, 0, 0, NULL, "false: samples are kept and nothing is judged"},
     {"detection.false_evictions", TYPE_NUMBER, AT(false_evictions), "0.3", 0.0001, 1000, 0, NULL, "budget of wrong eviction advice per 10,000 GPU-months"},
+    {"detection.event_hold", TYPE_DURATION, AT(event_hold_ns), "10s", 0, 60, 0, NULL, "how long a hardware event is held at least, to see whether its ranks go on; 0: believed at once"},
     {"detection.min_slowdown", TYPE_NUMBER, AT(min_slowdown), "0.03", 0.005, 1, 0, NULL, "smallest slowdown, as a ratio, that is advised for eviction"},
     {"actuator.kind", TYPE_CHOICE, 0, "dry_run", 0, 0, 0, ACTUATOR_WORDS, "what acts: dry_run, rehearsal, kubernetes, slurm, webhook"},
     {"actuator.url", TYPE_TEXT, AT(actuator_url), "", 0, 0, 0, NULL, "rehearsal: address of the cluster; slurm: of slurmrestd, empty: the tools alone"},

@@ -29,6 +29,7 @@ struct config {
     int64_t recorder_bytes, recorder_warm_ns, spool_bytes;
     bool detection_enabled;
     double false_evictions, min_slowdown;
+    int64_t event_hold_ns;
     const char *actuator_kind, *actuator_url;
     int64_t describe_every_ns;
     const char *slurm_tools, *slurm_conf, *slurm_cluster, *slurm_user, *slurm_token_file;

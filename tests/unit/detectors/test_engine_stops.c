@@ -196,6 +196,28 @@ TEST(an_accused_rank_that_goes_on_is_not_to_be_replaced)
     feed_close(&feed);
 }
 
+TEST(without_a_hold_an_event_is_told_at_once_as_if_its_rank_had_stopped)
+{
+    struct feed feed;
+    struct engine_params params = engine_params_default();
+    const struct verdict *verdict;
+
+    feed_open(&feed, RANKS, 4);
+    engine_free(feed.engine);
+    params.event_hold_ns = 0;
+    feed.engine = engine_new(feed.job, &params);
+    feed_steps(&feed, 60);
+    feed_event(&feed, "xid", "node6", "2", 79);
+    feed_take(&feed);
+    verdict = feed_find(&feed, VERDICT_FAULT);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_RANK, "26"));
+    CU_ASSERT(verdict->evict);
+    feed_event(&feed, "xid", "node9", "1", 13);
+    feed_take(&feed);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
 TEST(application_xids_and_bare_nvlink_codes_are_no_faults)
 {
     static const double CODES[] = {13, 31, 43, 45, 145, 149};
@@ -540,6 +562,7 @@ TESTS(T(a_rank_whose_own_gradients_stray_again_and_again_is_numeric_of_that_rank
       T(when_everything_falls_silent_no_rank_is_singled_out),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
       T(an_accused_rank_that_goes_on_is_not_to_be_replaced),
+      T(without_a_hold_an_event_is_told_at_once_as_if_its_rank_had_stopped),
       T(application_xids_and_bare_nvlink_codes_are_no_faults),
       T(an_nvlink_code_is_a_fault_or_nothing_by_what_the_driver_says_with_it),
       T(an_nvlink_domain_that_goes_down_is_one_fault_of_the_rack),
