@@ -306,6 +306,7 @@ static void start_pipeline(struct app *app)
     params.detection.enabled = app->config->detection_enabled;
     params.detection.false_evictions_per_10k_gpu_months = app->config->false_evictions;
     params.detection.slow_min_ratio = app->config->min_slowdown;
+    params.detection.event_hold_ns = app->config->event_hold_ns;
     struct pipeline_ports ports = app_ports(app);
     app->pipeline = pipeline_new(&params, &ports, app_core_new(app));
     jobs_use_inventory(pipeline_jobs(app->pipeline), app->inventory);
