@@ -19,6 +19,7 @@ struct slurm {
     char *scontrol, *scancel, *conf, *cluster, *user, *token_file, *rest_url;
     char *spare_feature, *spare_reservation;
     bool requeue_always;
+    int rest_version; /* 38 for v0.0.38; 0: not known, or no slurmrestd */
     bool (*may_act)(void *context);
     void *may_act_context;
     struct slurm_drains drains; /* those that we made and want to stand */
@@ -54,13 +55,14 @@ typedef void slurm_step_fn(struct slurm_call *call);
 
 struct slurm_reading {
     enum status status;
-    struct text text;
+    struct text text;  /* of scontrol */
+    struct json *json; /* of slurmrestd; NULL when scontrol answered */
     char message[256];
 };
 
 struct slurm_nodes {
     struct slurm_node *items; /* by name */
-    size_t count;
+    size_t count, capacity;
 };
 
 struct slurm_asked_job {
@@ -87,6 +89,7 @@ struct slurm_call {
     struct names nodes_wanted, spares;
     /* what was read */
     struct slurm_reading readings[SLURM_READ_COUNT];
+    unsigned read_mask;
     size_t reads_left;
     slurm_step_fn *after_reads;
     struct slurm_nodes nodes;
@@ -103,6 +106,7 @@ struct slurm_call {
     struct loop_timer *timer;
     slurm_step_fn *on_timer;
     struct slurm_run *runs; /* programs under way */
+    struct slurm_get *gets; /* requests under way */
     struct text said;       /* commands that change and their answers, for the record */
 };
 
@@ -131,6 +135,15 @@ void slurm_run(struct slurm_call *call, const char *const *argv, bool recorded,
 void slurm_change(struct slurm_call *call, slurm_answer_fn *fn, const char *first, ...)
     __attribute__((sentinel));
 
+/* `scontrol show WHAT [ID]` into a reading, then fn. */
+void slurm_read_by_tool(struct slurm_call *call, struct slurm_reading *reading, const char *what,
+                        const char *id, slurm_answer_fn *fn);
+void slurm_drop_runs(struct slurm_call *call);
+void slurm_drop_gets(struct slurm_call *call);
+/* The token file without its line end. */
+MUST_CHECK enum status slurm_token(const struct slurm *slurm, struct text *token,
+                                   struct error *reterr);
+
 /* Reads what the mask (1 << SLURM_READ_...) names, and the asked jobs; then fn. */
 void slurm_read_all(struct slurm_call *call, unsigned mask, slurm_step_fn *fn);
 /* The first reading of the mask that failed, or NULL. */
@@ -138,7 +151,12 @@ const struct slurm_reading *slurm_failed_reading(const struct slurm_call *call, 
 /* Calls fn after this many milliseconds. */
 void slurm_wait(struct slurm_call *call, int64_t after_ms, slurm_step_fn *fn);
 
-/* call->nodes from their reading. False: it names no nodes. */
+void slurm_reading_done(struct slurm_reading *reading);
+void slurm_nodes_done(struct slurm_nodes *nodes);
+/* The caller frees the job. False: no such record. */
+bool slurm_reading_job(const struct slurm_reading *reading, struct slurm_job *ret_job);
+
+/* call->nodes from their reading. False: it names no nodes, or was cut. */
 bool slurm_take_nodes(struct slurm_call *call);
 struct slurm_node *slurm_find_node(const struct slurm_nodes *nodes, const char *name);
 /* call->job from its reading. False: no such record. */

@@ -151,9 +151,7 @@ static struct view without_who(struct view reason)
     return reason;
 }
 
-/* "gpu:gb300:4(S:0-1),nic:2" -> 4. The count is the last number of a gpu entry, its braces left
- * out. */
-static int32_t count_gpus(struct view gres)
+int32_t slurm_count_gpus(struct view gres)
 {
     int64_t total = 0;
     for (size_t i = 0; i < gres.length;) {
@@ -200,7 +198,7 @@ void slurm_node_read(struct view record, struct slurm_node *ret_node)
             set(&node.reason, without_who(field.value));
             has_reason = true;
         } else if (view_equals(field.key, "Gres")) {
-            node.gpus = count_gpus(field.value);
+            node.gpus = slurm_count_gpus(field.value);
         } else if (view_equals(field.key, "ActiveFeatures")) {
             set(&node.features, field.value);
         }

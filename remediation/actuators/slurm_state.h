@@ -63,6 +63,10 @@ struct slurm_node {
 void slurm_node_read(struct view record, struct slurm_node *ret_node);
 void slurm_node_done(struct slurm_node *node);
 
+/* "gpu:gb300:4(S:0-1),nic:2" -> 4: the last numbers of the gpu entries, what is in braces left out.
+ */
+int32_t slurm_count_gpus(struct view gres);
+
 /* The incident that a reason of ours names ("INC-3" of "broom:INC-3 slow ..."); empty when the
  * reason is somebody else's. */
 struct view slurm_reason_incident(const char *reason);

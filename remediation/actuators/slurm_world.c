@@ -292,7 +292,6 @@ static void tell_job(const struct slurm_call *call, const struct slurm_asked_job
                      struct view cluster, struct told *told, size_t index)
 {
     struct world_job *world = &told->jobs[index];
-    struct view rest = {asked->reading.text.bytes, asked->reading.text.length}, record;
     AUTO_TEXT refusal = {0};
     struct slurm_job job;
     *world = (struct world_job){.name = asked->name,
@@ -302,11 +301,10 @@ static void tell_job(const struct slurm_call *call, const struct slurm_asked_job
                                 .restarts_max = -1,
                                 .checkpoint_step = -1};
     if (asked->id[0] == '\0' || asked->reading.status != OK ||
-        !slurm_next_record(&rest, "JobId=", &record)) {
+        !slurm_reading_job(&asked->reading, &job)) {
         tell_strange_job(asked, told, world);
         return;
     }
-    slurm_job_read(record, &job);
     world->uid = keep(told, "%.*s/%s@%s", (int)cluster.length, cluster.bytes, job.id,
                       job.submit_time);
     world->phase = phase_of(&job);
@@ -388,13 +386,6 @@ static bool is_just_started(const struct slurm_nodes *nodes)
     return unheard * 10 > nodes->count;
 }
 
-/* A cut answer ends within a record. */
-static bool is_whole(const struct slurm_reading *reading)
-{
-    return reading->text.length > 1 &&
-           memcmp(reading->text.bytes + reading->text.length - 2, "\n\n", 2) == 0;
-}
-
 /* Why the world is not known, or NULL. */
 static const char *unknown_because(struct slurm_call *call, struct text *buffer)
 {
@@ -402,7 +393,7 @@ static const char *unknown_because(struct slurm_call *call, struct text *buffer)
     struct view cluster = config_value(call, "ClusterName");
     if (failed != NULL)
         text_addf(buffer, "slurmctld did not answer: %s", failed->message);
-    else if (!is_whole(&call->readings[SLURM_READ_NODES]) || !slurm_take_nodes(call))
+    else if (!slurm_take_nodes(call))
         text_add(buffer, "Slurm named no nodes, or its answer was cut");
     else if (call->owner->cluster[0] != '\0' && !view_equals(cluster, call->owner->cluster))
         text_addf(buffer, "Slurm cluster '%.*s' answers, not '%s' (actuator.slurm_cluster)",

@@ -176,9 +176,9 @@ class Cluster:
         self.wait_idle()
         if rest:
             nobody = pwd.getpwnam('nobody')
-            self.launch('slurmrestd', SLURMRESTD, '-a', 'rest_auth/jwt', '-s', 'openapi/v0.0.38', f'127.0.0.1:{self.rest_port}',
-                        user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[],
-                        env=self.environment(SLURM_JWT='daemon', SLURMRESTD_SECURITY='disable_unshare_sysv,disable_unshare_files'))
+            self.slurmrestd = self.launch('slurmrestd', SLURMRESTD, '-a', 'rest_auth/jwt', '-s', 'openapi/v0.0.38', f'127.0.0.1:{self.rest_port}',
+                                          user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[],
+                                          env=self.environment(SLURM_JWT='daemon', SLURMRESTD_SECURITY='disable_unshare_sysv,disable_unshare_files'))
             wait_for('slurmrestd listens', lambda: self.rest('/ping')[0] == 200)
 
     def start_slurmctld(self, *more):
