@@ -13,6 +13,7 @@
 static const int64_t LOOK_EVERY_NS = INT64_C(500000000); /* real time */
 static const int64_t ASK_AGAIN_NS = INT64_C(5000000000); /* one pod, real time */
 static const int64_t LIMIT_NS = INT64_C(300000000000);   /* where the action names none */
+static const int64_t MARGIN_NS = INT64_C(10000000000);
 enum { NAMED_MAX = 3 };
 
 struct pod_actions {
@@ -286,6 +287,13 @@ static void look_again(void *context)
 
 /* ---- the module ---- */
 
+/* Whoever asks gives up at the time-out: what is in the way is to be told before that. */
+static int64_t own_limit(const struct pod_operation *operation)
+{
+    int64_t limit_ns = json_get_int(operation->base.params, "timeout_ns", LIMIT_NS);
+    return limit_ns - (limit_ns / 8 < MARGIN_NS ? limit_ns / 8 : MARGIN_NS);
+}
+
 static struct pod_operation *operation_new(struct pod_actions *actions, const struct action *action,
                                            action_done_fn *done, void *context)
 {
@@ -296,8 +304,7 @@ static struct pod_operation *operation_new(struct pod_actions *actions, const st
     operation->job_uid = xstrdup(action->workload_json != NULL
                                      ? workloads_uid(actions->workloads, action->workload_json)
                                      : "");
-    operation->limit_ns = clock_now_ns() +
-                          json_get_int(operation->base.params, "timeout_ns", LIMIT_NS);
+    operation->limit_ns = clock_now_ns() + own_limit(operation);
     operation->search = budget_search_new(actions->client, look_again, operation);
     return operation;
 }
