@@ -218,9 +218,11 @@ void back_look_repairing(struct remediation *core, struct incident *incident)
     if (!is_fresh(core, incident))
         return;
     enum back_stage stage = first_lacking(core, incident, &nodes);
-    if (stage == BACK_VALIDATED)
+    if (stage == BACK_VALIDATED) {
+        lose_from(incident, BACK_VALIDATED);
+        incident->validating_ns = core->now_ns;
         look_dispatch(core, incident, EVENT_RETURNED, "the hardware is there again");
-    else if (incident_running_action(incident) == NULL)
+    } else if (incident_running_action(incident) == NULL)
         say_lacking(core, incident, stage, &nodes);
     names_done(&nodes);
 }
@@ -300,7 +302,9 @@ static void look_cordons(struct remediation *core, struct incident *incident)
 void back_look_validating(struct remediation *core, struct incident *incident)
 {
     struct names nodes = {0};
-    int64_t until_ns = incident->back_ns[BACK_IN_DOMAIN] + incident->timers.validate_ns;
+    if (incident->validating_ns == 0)
+        incident->validating_ns = core->now_ns; /* a record that does not say */
+    int64_t until_ns = incident->validating_ns + incident->timers.validate_ns;
     if (!is_fresh(core, incident))
         return;
     enum back_stage stage = first_lacking(core, incident, &nodes);
@@ -323,7 +327,6 @@ void back_look_validating(struct remediation *core, struct incident *incident)
 
 int64_t back_next_ns(const struct incident *incident)
 {
-    bool counts = incident->phase == PHASE_VALIDATING && incident->back_ns[BACK_VALIDATED] == 0 &&
-                  incident->back_ns[BACK_IN_DOMAIN] != 0;
-    return counts ? incident->back_ns[BACK_IN_DOMAIN] + incident->timers.validate_ns : 0;
+    bool counts = incident->phase == PHASE_VALIDATING && incident->back_ns[BACK_VALIDATED] == 0;
+    return counts ? incident->validating_ns + incident->timers.validate_ns : 0;
 }

@@ -527,6 +527,26 @@ static bool clear_concerns(const struct incident *incident, const struct verdict
     return same_kind && (same_place || only_node);
 }
 
+/* A recovery counts also while the accuser is the suspect: what has recovered is not judged again
+ * when a person closes the breaker. */
+static struct incident *clear_observed(struct remediation *core, const struct verdict *verdict)
+{
+    struct incident *found = NULL;
+    for (size_t i = 0; i < core->incident_count; i++) {
+        struct incident *observer = core->incidents[i];
+        if (!observer->observer_suspect || incident_has_ended(observer))
+            continue;
+        for (size_t j = 0; j < verdict->node_count; j++) {
+            if (!incident_remove_node(observer, verdict->nodes[j]))
+                continue;
+            record_timeline(core, observer, "cleared", observer->source, "%s has recovered",
+                            verdict->nodes[j]);
+            found = observer;
+        }
+    }
+    return found;
+}
+
 static struct incident *fold_clear(struct remediation *core, const char *job,
                                    const struct verdict *verdict)
 {
@@ -541,7 +561,7 @@ static struct incident *fold_clear(struct remediation *core, const char *job,
                         scope_name(verdict->scope), verdict->id);
         return incident;
     }
-    return NULL;
+    return kind_is_hard(verdict->of_kind) ? clear_observed(core, verdict) : NULL;
 }
 
 static struct incident *fold_into_observer(struct remediation *core, const struct job *job,

@@ -142,15 +142,19 @@ static void action_done(struct incident_action *action)
     xfree(action->params_json);
 }
 
+static void node_done(struct incident_node *node)
+{
+    xfree(node->name);
+    xfree(node->rack);
+    xfree(node->fenced_by);
+}
+
 void incident_free(struct incident *incident)
 {
     if (incident == NULL)
         return;
-    for (size_t i = 0; i < incident->node_count; i++) {
-        xfree(incident->nodes[i].name);
-        xfree(incident->nodes[i].rack);
-        xfree(incident->nodes[i].fenced_by);
-    }
+    for (size_t i = 0; i < incident->node_count; i++)
+        node_done(&incident->nodes[i]);
     for (size_t i = 0; i < incident->action_count; i++)
         action_done(&incident->actions[i]);
     xfree(incident->nodes);
@@ -186,6 +190,18 @@ struct incident_node *incident_add_node(struct incident *incident, const char *n
     *node = (struct incident_node){.name = xstrdup(name),
                                    .rack = xstrdup(rack != NULL ? rack : "")};
     return node;
+}
+
+bool incident_remove_node(struct incident *incident, const char *name)
+{
+    struct incident_node *node = incident_find_node(incident, name);
+    if (node == NULL)
+        return false;
+    size_t at = (size_t)(node - incident->nodes);
+    node_done(node);
+    memmove(node, node + 1, (incident->node_count - at - 1) * sizeof *node);
+    incident->node_count--;
+    return true;
 }
 
 /* Keeps an ascending list without doubles. */

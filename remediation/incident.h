@@ -136,6 +136,7 @@ struct incident {
     struct names leaving;              /* what the restart leaves, by index with spares */
     struct names spares;               /* promised to this incident */
     int64_t back_ns[BACK_STAGE_COUNT]; /* when all its nodes had come so far; 0 not */
+    int64_t validating_ns;             /* since when it is validated, each time anew; 0 not */
     bool return_told;                  /* people know that it is theirs to uncordon */
     bool refusal_told;                 /* people know that no restart can be made */
     bool spares_settled;               /* what became of them is told: used, or given back */
@@ -187,6 +188,8 @@ MUST_CHECK enum status incident_parse(const struct json *record, struct incident
 struct incident_node *incident_find_node(const struct incident *incident, const char *name);
 struct incident_node *incident_add_node(struct incident *incident, const char *name,
                                         const char *rack);
+/* It is none of the incident's any more; false when it was not. */
+bool incident_remove_node(struct incident *incident, const char *name);
 void incident_add_rank(struct incident *incident, int32_t rank);
 void incident_add_victim(struct incident *incident, int32_t rank);
 bool incident_has_ended(const struct incident *incident);  /* done, cancelled, escalated */

@@ -185,6 +185,7 @@ static void put_state(const struct incident *incident, struct json_writer *w)
     put_node_states(incident, w);
     put_names("leaving", &incident->leaving, w);
     put_names("spares", &incident->spares, w);
+    json_put_int(w, "validating_ns", incident->validating_ns);
     json_put_bool(w, "return_told", incident->return_told);
     json_put_bool(w, "refusal_told", incident->refusal_told);
     json_put_bool(w, "spares_settled", incident->spares_settled);
@@ -399,6 +400,7 @@ static void get_state(const struct json *record, struct incident *incident)
     get_nodes(record, state, incident);
     names_parse(&incident->leaving, json_get(state, "leaving"));
     names_parse(&incident->spares, json_get(state, "spares"));
+    incident->validating_ns = json_get_int(state, "validating_ns", 0);
     incident->return_told = json_get_bool(state, "return_told", false);
     incident->refusal_told = json_get_bool(state, "refusal_told", false);
     /* A record that does not say: its spares are let alone. */
