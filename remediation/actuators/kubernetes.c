@@ -313,30 +313,37 @@ static void on_probed(void *context, const struct kube_answer *answer)
     struct description *description = context;
     const char *reason = NULL;
     AUTO_TEXT sentence = {0};
-    if (answer->result == KUBE_OK && is_whole(description->owner, &reason)) {
+    /* The node that was asked for may have gone since: that is an answer too. */
+    bool answers = answer->result == KUBE_OK || answer->result == KUBE_NOT_FOUND;
+    if (answers && is_whole(description->owner, &reason)) {
         tell_world(description);
         return;
     }
-    if (answer->result != KUBE_OK)
+    if (!answers)
         text_addf(&sentence, "the API server does not answer as it should: %s", answer->message);
     else
         text_add(&sentence, reason != NULL ? reason : "the cluster is not read yet");
-    tell_unknown(description, answer->result == KUBE_OK, sentence.bytes);
+    tell_unknown(description, answers, sentence.bytes);
 }
 
 /* A watch that hears nothing may be a quiet cluster or a server that stands still: one small call
- * tells them apart. */
+ * tells them apart. One node is read past the server's caches within milliseconds; a list of one is
+ * held back until they have caught up. */
 static void describe(void *self, const struct world_question *question, world_done_fn *done,
                      void *context)
 {
     struct kubernetes *kubernetes = self;
     struct description *description = description_new(kubernetes, question);
+    AUTO_TEXT path = {0};
     description->done = done;
     description->context = context;
-    struct kube_call call = {.method = "GET",
-                             .path = "/api/v1/nodes?limit=1",
-                             .priority = KUBE_READ,
-                             .timeout_ms = PROBE_TIMEOUT_MS};
+    text_add(&path, "/api/v1/nodes");
+    if (node_cache_count(kubernetes->nodes) > 0)
+        kube_path_add(&path, node_cache_name(kubernetes->nodes, 0));
+    else
+        text_add(&path, "?limit=1");
+    struct kube_call call = {
+        .method = "GET", .path = path.bytes, .priority = KUBE_READ, .timeout_ms = PROBE_TIMEOUT_MS};
     kube_call_start(kubernetes->client, &call, on_probed, description);
 }
 
