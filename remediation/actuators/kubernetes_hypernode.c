@@ -4,6 +4,8 @@
 #include <regex.h>
 #include <string.h>
 
+enum { PATTERN_BYTES_MAX = 256 };
+
 struct member {
     char *exact;
     regex_t *pattern;
@@ -36,10 +38,21 @@ void hypernode_free(struct hypernode *hypernode)
     xfree(hypernode);
 }
 
+/* Repetitions of repetitions would make it as large as whoever writes it likes. */
+static bool is_modest(const char *pattern)
+{
+    size_t length = strlen(pattern), repetitions = 0;
+    for (const char *c = pattern; *c != '\0'; c++)
+        repetitions += *c == '{';
+    return length > 0 && length <= PATTERN_BYTES_MAX && repetitions <= 2;
+}
+
 /* Volcano's patterns are Go's: of what POSIX lacks, people use \d. */
 static regex_t *compile(const char *pattern)
 {
     AUTO_TEXT posix = {0};
+    if (!is_modest(pattern))
+        return NULL;
     AUTO_FREE regex_t *regex = xcalloc(1, sizeof *regex);
     for (const char *c = pattern; *c != '\0'; c++) {
         if (c[0] == '\\' && c[1] == 'd') {
@@ -52,7 +65,7 @@ static regex_t *compile(const char *pattern)
             text_add_bytes(&posix, c, 1);
         }
     }
-    if (posix.length == 0 || regcomp(regex, posix.bytes, REG_EXTENDED | REG_NOSUB) != 0)
+    if (regcomp(regex, posix.bytes, REG_EXTENDED | REG_NOSUB) != 0)
         return NULL;
     return TAKE(regex);
 }

@@ -149,6 +149,7 @@ TEST(a_selector_that_is_not_understood_has_no_member)
     static const char *const members[] = {
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"(\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"\"}}}",
+        "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"((a{9}){9}){9}\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"labelMatch\":{}}}",
         ("{\"type\":\"Node\",\"selector\":{\"labelMatch\":{\"matchExpressions\":[{\"key\":\"a\","
          "\"operator\":\"Gt\",\"values\":[\"1\"]}]}}}"),
