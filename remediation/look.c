@@ -630,7 +630,7 @@ static int64_t wants_world_every(const struct remediation *core, const struct in
                                        : NULL;
     if (place_has_to_settle(incident) &&
         (!incident_has_ended(incident) ||
-         core->now_ns - incident->times.closed_ns < SETTLE_LOOK_NS))
+         core->now_ns - incident->times.closed_ns < 2 * SETTLE_LOOK_NS))
         return DESCRIBE_LATER_NS;
     bool acts = incident->mode != MODE_OBSERVE && step != NULL && !incident->observer_suspect;
     switch (incident->phase) {

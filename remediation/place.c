@@ -288,12 +288,26 @@ bool place_has_to_settle(const struct incident *incident)
     return !incident->spares_settled && incident->spares.count > 0 && is_over(incident);
 }
 
+/* job: NULL where it runs nowhere. */
+static bool is_used(const struct view_job *job, const char *spare)
+{
+    return job != NULL && names_has(&job->nodes, spare);
+}
+
+/* A person closed it a while ago and the job does not run: nobody will take these spares. */
+static bool is_given_up(const struct remediation *core, const struct incident *incident)
+{
+    int64_t closed_ns = incident->times.closed_ns;
+    return incident_has_ended(incident) && closed_ns != 0 && core->world.known &&
+           core->world.received_ns - closed_ns >= SETTLE_LOOK_NS;
+}
+
 static void add_due(const struct remediation *core, const struct incident *incident,
                     const struct view_job *job, bool used, struct names *due)
 {
     for (size_t i = 0; i < incident->spares.count; i++) {
         const char *spare = incident->spares.items[i];
-        if (names_has(&job->nodes, spare) == used &&
+        if (is_used(job, spare) == used &&
             act_aside_state(core, incident, VERB_RELEASE_SPARE, spare) == ASIDE_DUE)
             names_add(due, spare);
     }
@@ -305,7 +319,7 @@ static void drop_released(struct remediation *core, struct incident *incident,
 {
     for (size_t i = 0; i < incident->spares.count;) {
         char *spare = incident->spares.items[i];
-        if (names_has(&job->nodes, spare) ||
+        if (is_used(job, spare) ||
             act_aside_state(core, incident, VERB_RELEASE_SPARE, spare) != ASIDE_OVER) {
             i++;
             continue;
@@ -331,8 +345,9 @@ void place_settle(struct remediation *core, struct incident *incident)
     bool over = place_has_to_settle(incident);
     if (!over && !(has_landed(incident) && !incident->spares_settled))
         return;
-    if (job == NULL || !job->nodes_known || strcmp(job->phase, "running") != 0 ||
-        !core->guards.lease_held || !core->guards.store_up)
+    bool runs = job != NULL && job->nodes_known && strcmp(job->phase, "running") == 0;
+    if (!(runs || is_given_up(core, incident)) || !core->guards.lease_held ||
+        !core->guards.store_up)
         return;
     for (int used = 0; used < (over ? 2 : 1); used++) {
         struct names due = {0};

@@ -182,6 +182,25 @@ TEST(one_restart_for_two_incidents_settles_the_spares_of_both)
     sim_done(&sim);
 }
 
+TEST(spares_of_a_restart_that_never_came_are_given_back_a_while_after_it_was_closed)
+{
+    struct sim sim;
+    lose_a_tray(&sim, named);
+    sim.swallow_restart = true;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
+    text_copy(sim.job_phase, sizeof sim.job_phase, "pending");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 1200));
+    sim_run(&sim, 1200);
+    CU_ASSERT_EQUAL(sim.releases, 0); /* whoever looks at it may still need them */
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_ABORT, "INC-1"), OK);
+    sim_run(&sim, 300);
+    CU_ASSERT_EQUAL(sim.releases, 0);
+    sim_run(&sim, 600);
+    CU_ASSERT_EQUAL(sim.releases, 1);
+    CU_ASSERT_STRING_EQUAL(sim_node(&sim, "n0-16")->promised_to, "");
+    sim_done(&sim);
+}
+
 TESTS(T(spares_that_the_job_runs_on_are_settled_once_it_is_verified_and_not_before),
       T(a_plan_that_ends_with_the_verification_settles_its_spares_too),
       T(settling_is_never_in_the_way_of_a_step),
@@ -190,4 +209,5 @@ TESTS(T(spares_that_the_job_runs_on_are_settled_once_it_is_verified_and_not_befo
       T(a_named_placement_holds_the_other_free_places_back),
       T(a_tray_that_is_not_ready_in_its_domain_is_waited_for_and_named),
       T(a_restart_past_its_deadline_says_what_the_cluster_waited_for),
+      T(spares_of_a_restart_that_never_came_are_given_back_a_while_after_it_was_closed),
       T(one_restart_for_two_incidents_settles_the_spares_of_both))
