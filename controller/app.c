@@ -155,6 +155,8 @@ static void on_hangup(void *context, int signal_number)
         pipeline_describe_every(app->pipeline, app->config->describe_every_ns);
         remediation_set_mode(pipeline_core(app->pipeline), (enum mode)app->config->mode,
                              clock_now_ns());
+        if (app->kubernetes != NULL)
+            kubernetes_set_reads_only(app->kubernetes, app->config->mode == MODE_OBSERVE);
         if (auth_reload(app->auth, app->config, &findings, &error) != OK)
             log_event(LOG_ERROR, "auth_refused", kv_str("reason", error.message),
                       kv_str("then", "the last good one stays"));
@@ -226,7 +228,9 @@ static enum status start_kubernetes(struct app *app, struct error *reterr)
                                        .limits = kube_limits_default()};
     params.limits.calls_per_s = config->kube_calls_per_s;
     params.limits.burst = 2 * config->kube_calls_per_s;
-    return kubernetes_new(app->loop, app->client, &params, &app->actuator, reterr);
+    TRY(kubernetes_new(app->loop, app->client, &params, &app->kubernetes, reterr));
+    app->actuator = app->kubernetes;
+    return OK;
 }
 
 /* Whether the act half runs: what describe may mend, it mends only then. */
