@@ -128,7 +128,8 @@ static void describe(void *self, const struct world_question *question, world_do
             ignore_status(json_parse(view_of(job->workload_json), &workload, NULL)); /* unknown */
         asked->name = xstrdup(job->job);
         asked->world_size = job->world_size;
-        asked->id = slurm_workload_job(workload, NULL, &asked->why_not);
+        asked->id = slurm_workload_job(workload, slurm_cluster(self), &asked->why_not);
+        asked->cluster = xstrdup(json_get_string(workload, "cluster", ""));
         asked->distribution = xstrdup(json_get_string(workload, "distribution", "block"));
     }
     slurm_describe_start(call);
@@ -145,6 +146,7 @@ static void release(void *self)
     xfree(slurm->scancel);
     xfree(slurm->conf);
     xfree(slurm->cluster);
+    xfree(slurm->seen_cluster);
     xfree(slurm->user);
     xfree(slurm->token_file);
     xfree(slurm->rest_url);
@@ -169,6 +171,7 @@ struct actuator *slurm_new(struct loop *loop, struct http_client *client,
     slurm->scancel = text_or(params->scancel, "scancel");
     slurm->conf = text_or(params->conf, "");
     slurm->cluster = text_or(params->cluster, "");
+    slurm->seen_cluster = xstrdup("");
     slurm->user = text_or(params->user, "");
     slurm->token_file = text_or(params->token_file, "");
     slurm->rest_url = text_or(params->rest_url, "");

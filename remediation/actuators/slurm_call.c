@@ -59,9 +59,14 @@ char *slurm_workload_job(const struct json *workload, const char *cluster, char 
         *ret_why_not = xstrdup("its workload is not of kind slurm");
     else if (id.bytes == NULL || !is_job_id(id.bytes))
         *ret_why_not = xstrdup("its workload names no Slurm job_id");
-    else if (theirs[0] != '\0' && cluster != NULL && strcmp(theirs, cluster) != 0)
+    else if (theirs[0] != '\0' && cluster[0] != '\0' && strcmp(theirs, cluster) != 0)
         *ret_why_not = xstrdup("its workload is of another Slurm cluster");
     return *ret_why_not != NULL ? xstrdup("") : text_take(&id);
+}
+
+const char *slurm_cluster(const struct slurm *slurm)
+{
+    return slurm->cluster[0] != '\0' ? slurm->cluster : slurm->seen_cluster;
 }
 
 void slurm_call_take_action(struct slurm_call *call, const struct action *action)
@@ -72,7 +77,8 @@ void slurm_call_take_action(struct slurm_call *call, const struct action *action
     call->reason = xstrdup(action->reason != NULL ? action->reason : "");
     call->workload = parse_or_null(action->workload_json);
     call->params = parse_or_null(action->params_json);
-    call->job_id = slurm_workload_job(call->workload, NULL, &call->workload_problem);
+    call->job_id = slurm_workload_job(call->workload, slurm_cluster(call->owner),
+                                      &call->workload_problem);
     for (size_t i = 0; i < action->node_count; i++)
         names_add(&call->nodes_wanted, action->nodes[i]);
     for (size_t i = 0; i < action->spare_count; i++)
@@ -105,6 +111,7 @@ void slurm_call_free(struct slurm_call *call)
         xfree(call->asked[i].id);
         xfree(call->asked[i].why_not);
         xfree(call->asked[i].distribution);
+        xfree(call->asked[i].cluster);
         slurm_reading_done(&call->asked[i].reading);
     }
     xfree(call->asked);

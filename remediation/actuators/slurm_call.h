@@ -19,7 +19,8 @@ struct slurm {
     char *scontrol, *scancel, *conf, *cluster, *user, *token_file, *rest_url;
     char *spare_feature, *spare_reservation;
     bool requeue_always;
-    int rest_version; /* 38 for v0.0.38; 0: not known, or no slurmrestd */
+    char *seen_cluster; /* ClusterName as last told; "" before that */
+    int rest_version;   /* 38 for v0.0.38; 0: not known, or no slurmrestd */
     bool (*may_act)(void *context);
     void *may_act_context;
     struct slurm_drains drains; /* those that we made and want to stand */
@@ -68,7 +69,7 @@ struct slurm_nodes {
 struct slurm_asked_job {
     char *name, *id; /* id "" when the workload names none of ours */
     char *why_not;   /* then: why */
-    char *distribution;
+    char *distribution, *cluster;
     int32_t world_size;
     struct slurm_reading reading;
 };
@@ -115,8 +116,10 @@ void slurm_call_take_action(struct slurm_call *call, const struct action *action
 void slurm_call_free(struct slurm_call *call);
 
 /* The id of the Slurm job that a workload names, "" when it names none; then why. cluster: our own,
- * or NULL. The caller frees both. */
+ * "" when not known yet. The caller frees both. */
 char *slurm_workload_job(const struct json *workload, const char *cluster, char **ret_why_not);
+/* The configured name, else the one that answered; "" before that. */
+const char *slurm_cluster(const struct slurm *slurm);
 
 /* Ends the call with its one answer; frees it. */
 void slurm_finish(struct slurm_call *call, enum outcome outcome, enum poll_state poll,
@@ -175,6 +178,17 @@ void slurm_checkpoint_start(struct slurm_call *call);
 void slurm_spare_start(struct slurm_call *call);
 void slurm_spare_poll(struct slurm_call *call);
 void slurm_describe_start(struct slurm_call *call);
+
+/* A value of the configuration that was read; empty when missing. */
+struct view slurm_config_of(const struct slurm_call *call, const char *key);
+/* Ends a describe with the world as it was read. */
+void slurm_tell(struct slurm_call *call);
+/* The same after its nodes were read again. */
+void slurm_tell_mended(struct slurm_call *call);
+/* Holds our drains against the nodes that were read. True: some are lost. */
+bool slurm_judge_drains(struct slurm_call *call);
+/* Makes the lost ones again, then tells. */
+void slurm_mend(struct slurm_call *call);
 
 /* Why Slurm would not requeue this job, one sentence; false: it would. */
 bool slurm_restart_refusal(const struct slurm_job *job, bool requeue_always, struct text *out);

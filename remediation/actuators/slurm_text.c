@@ -148,6 +148,13 @@ struct view slurm_field_of(struct view record, const char *key)
     return (struct view){"", 0};
 }
 
+void slurm_set_text(char **text, struct view value)
+{
+    bool is_none = view_equals(value, "(null)") || view_equals(value, "N/A");
+    xfree(*text);
+    *text = xstrndup(value.bytes != NULL ? value.bytes : "", is_none ? 0 : value.length);
+}
+
 struct view slurm_config_value(struct view config, const char *key)
 {
     for (; config.length > 0; config = drop_line(config)) {

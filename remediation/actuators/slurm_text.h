@@ -8,6 +8,7 @@
 #ifndef BROOM_ACTUATORS_SLURM_TEXT_H
 #define BROOM_ACTUATORS_SLURM_TEXT_H
 
+#include "controller/base/mem.h"
 #include "controller/base/text.h"
 
 /* The next record that begins with `head` ("NodeName="); false when there is none. Takes it off
@@ -27,6 +28,9 @@ bool slurm_next_field(struct slurm_reader *reader, struct slurm_field *ret_field
 
 /* The first field of this name in a text of one record; empty when missing or "(null)". */
 struct view slurm_field_of(struct view record, const char *key);
+
+/* Replaces an owned text by a value; what Slurm prints for none ("(null)", "N/A") becomes "". */
+void slurm_set_text(char **text, struct view value);
 
 /* BOOT_TIME and ClusterName of `scontrol show config`, whose lines are "KEY   = value". Empty when
  * missing. */

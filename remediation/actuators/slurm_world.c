@@ -2,7 +2,6 @@
  * the world is unknown. Lost drains are made again before it is told, so that a slurmctld that
  * forgot them looks like no person's doing.
  */
-#include "controller/sys/log.h"
 #include "remediation/actuators/slurm_call.h"
 #include "remediation/actuators/slurm_hostlist.h"
 #include "remediation/actuators/slurm_text.h"
@@ -280,6 +279,9 @@ static void tell_strange_job(const struct slurm_asked_job *asked, struct told *t
 {
     if (asked->id[0] == '\0')
         ret_job->restart_refusal = keep(told, "%s", asked->why_not);
+    else if (asked->reading.status == OK)
+        ret_job->restart_refusal = keep(told, "its workload is of Slurm cluster '%s'",
+                                        asked->cluster);
     else if (asked->reading.status == ERR_NOT_FOUND)
         ret_job->restart_refusal = keep(told, "Slurm knows no job %s: it ended long ago",
                                         asked->id);
@@ -300,7 +302,8 @@ static void tell_job(const struct slurm_call *call, const struct slurm_asked_job
                                 .restarts = -1,
                                 .restarts_max = -1,
                                 .checkpoint_step = -1};
-    if (asked->id[0] == '\0' || asked->reading.status != OK ||
+    bool is_ours = asked->cluster[0] == '\0' || view_equals(cluster, asked->cluster);
+    if (asked->id[0] == '\0' || asked->reading.status != OK || !is_ours ||
         !slurm_reading_job(&asked->reading, &job)) {
         tell_strange_job(asked, told, world);
         return;
@@ -343,13 +346,13 @@ static void told_done(struct told *told, size_t node_count, size_t job_count)
     names_done(&told->owned);
 }
 
-static struct view config_value(const struct slurm_call *call, const char *key)
+struct view slurm_config_of(const struct slurm_call *call, const char *key)
 {
     const struct text *config = &call->readings[SLURM_READ_CONFIG].text;
     return slurm_config_value((struct view){config->bytes, config->length}, key);
 }
 
-static void tell(struct slurm_call *call)
+void slurm_tell(struct slurm_call *call)
 {
     struct places places = {0};
     struct reserved reserved = {0};
@@ -362,7 +365,7 @@ static void tell(struct slurm_call *call)
     for (size_t i = 0; i < nodes; i++)
         tell_node(call, &call->nodes.items[i], &places, &reserved, &told.nodes[i]);
     for (size_t i = 0; i < jobs; i++)
-        tell_job(call, &call->asked[i], config_value(call, "ClusterName"), &told, i);
+        tell_job(call, &call->asked[i], slurm_config_of(call, "ClusterName"), &told, i);
     struct world world = {.known = true,
                           .nodes = told.nodes,
                           .node_count = nodes,
@@ -390,7 +393,7 @@ static bool is_just_started(const struct slurm_nodes *nodes)
 static const char *unknown_because(struct slurm_call *call, struct text *buffer)
 {
     const struct slurm_reading *failed = slurm_failed_reading(call, NEEDED);
-    struct view cluster = config_value(call, "ClusterName");
+    struct view cluster = slurm_config_of(call, "ClusterName");
     if (failed != NULL)
         text_addf(buffer, "slurmctld did not answer: %s", failed->message);
     else if (!slurm_take_nodes(call))
@@ -409,99 +412,36 @@ static const char *unknown_because(struct slurm_call *call, struct text *buffer)
     return buffer->length > 0 ? buffer->bytes : NULL;
 }
 
-/* --- lost drains --- */
-
-static void mend(struct slurm_call *call);
-
-static void mended(struct slurm_call *call, const struct slurm_answer *answer)
-{
-    struct slurm_drains *drains = &call->owner->drains;
-    struct view boot_time = config_value(call, "BOOT_TIME");
-    for (size_t i = 0; i < call->todo.count; i++) {
-        const struct slurm_drain *drain = slurm_drains_find(drains, call->todo.items[i]);
-        if (drain == NULL)
-            continue;
-        log_event(answer->status == OK ? LOG_WARN : LOG_ERROR,
-                  answer->status == OK ? "slurm_drain_reapplied" : "slurm_drain_not_reapplied",
-                  kv_str("node", drain->node), kv_str("wanted", drain->reason),
-                  kv_str("reason", answer->status == OK ? "slurmctld was restarted without it"
-                                                        : answer->message));
-        if (answer->status == OK) {
-            AUTO_FREE char *reason = xstrdup(drain->reason);
-            slurm_drains_add(drains, call->todo.items[i], reason, boot_time);
-        }
-    }
-    if (answer->status == OK)
-        mend(call);
-    else
-        tell(call);
-}
-
-static void mend_read(struct slurm_call *call)
+void slurm_tell_mended(struct slurm_call *call)
 {
     AUTO_TEXT why = {0};
     if (unknown_because(call, &why) != NULL)
         tell_unknown(call, why.bytes);
     else
-        tell(call);
+        slurm_tell(call);
 }
 
-/* The lost ones of one reason in one call, then the next; then the nodes are read again. */
-static void mend(struct slurm_call *call)
+static void note_cluster(struct slurm_call *call)
 {
-    const struct slurm_drains *drains = &call->owner->drains;
-    const char *first = NULL;
-    names_done(&call->todo);
-    for (size_t i = 0; i < drains->count; i++) {
-        if (!drains->items[i].is_lost)
-            continue;
-        first = first != NULL ? first : drains->items[i].reason;
-        if (strcmp(drains->items[i].reason, first) == 0)
-            names_add(&call->todo, drains->items[i].node);
-    }
-    if (first == NULL) {
-        call->any_ours = true;
-        slurm_read_all(call, NEEDED, mend_read);
-        return;
-    }
-    AUTO_TEXT nodes = {0};
-    AUTO_TEXT reason = {0};
-    text_add(&nodes, "NodeName=");
-    hostlist_add(&nodes, (const char *const *)call->todo.items, call->todo.count);
-    text_addf(&reason, "Reason=%s", first);
-    slurm_change(call, mended, "update", nodes.bytes, "State=DRAIN", reason.bytes, NULL);
-}
-
-static bool judge_drains(struct slurm_call *call)
-{
-    struct slurm_drains *drains = &call->owner->drains;
-    struct view boot_time = config_value(call, "BOOT_TIME");
-    struct names gone = {0};
-    bool any_lost = false;
-    for (size_t i = 0; i < call->nodes.count; i++)
-        slurm_drains_judge(drains, call->nodes.items[i].name, &call->nodes.items[i], boot_time);
-    for (size_t i = 0; i < drains->count; i++)
-        if (slurm_find_node(&call->nodes, drains->items[i].node) == NULL)
-            names_add(&gone, drains->items[i].node);
-    for (size_t i = 0; i < gone.count; i++)
-        slurm_drains_judge(drains, gone.items[i], NULL, boot_time);
-    names_done(&gone);
-    for (size_t i = 0; i < drains->count; i++)
-        any_lost = any_lost || drains->items[i].is_lost;
-    return any_lost;
+    struct view cluster = slurm_config_of(call, "ClusterName");
+    xfree(call->owner->seen_cluster);
+    call->owner->seen_cluster = xstrndup(cluster.bytes, cluster.length);
 }
 
 static void world_read(struct slurm_call *call)
 {
     AUTO_TEXT why = {0};
     const struct slurm *slurm = call->owner;
-    if (unknown_because(call, &why) != NULL)
+    if (unknown_because(call, &why) != NULL) {
         tell_unknown(call, why.bytes);
-    else if (judge_drains(call) &&
-             (slurm->may_act == NULL || slurm->may_act(slurm->may_act_context)))
-        mend(call);
+        return;
+    }
+    note_cluster(call);
+    if (slurm_judge_drains(call) &&
+        (slurm->may_act == NULL || slurm->may_act(slurm->may_act_context)))
+        slurm_mend(call);
     else
-        tell(call);
+        slurm_tell(call);
 }
 
 void slurm_describe_start(struct slurm_call *call)

@@ -139,6 +139,23 @@ def test_a_job_is_requeued_onto_named_spares_of_its_rack_and_nobody_takes_them()
         say(probe.start('release_spare', **op), 'superseded', 'runs on them')
 
 
+def test_a_whole_segment_moves_to_a_spare_rack():
+    job_id = batch('--nodes=16', '--ntasks-per-node=4', '--gpus-per-node=4', '--switches=1')
+    before = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])
+    there = 'r2' if before[0].startswith('r1') else 'r1'
+    assert len({node[:2] for node in before}) == 1, before
+    spares = [f'{there}n{n:02}' for n in range(1, 17)]
+    op = {'operation': 'INC-8/1/3/1', 'incident': 'INC-8', 'job_id': job_id, 'spares': spares}
+    with Probe(CLUSTER) as probe:
+        rack = [f'{before[0][:2]}n{n:02}' for n in range(1, 19)]
+        say(probe.start('cordon', rack, incident='INC-8', reason='broom:INC-8 rack fault: cordon the rack'), 'succeeded', '18 of 18')
+        say(probe.start('promise_spare', before, **op), 'succeeded')
+        say(probe.start('restart_job', before, **op), 'succeeded', f'to run on {there}n[01-16]')
+        CLUSTER.wait_job(job_id, 'RUNNING')
+        job = probe.describe(job_id, 64)['jobs']['train']
+        assert job['rank_nodes'] == [node for node in spares for _ in range(4)], job
+
+
 def test_spares_that_are_not_needed_go_back():
     job_id = batch()
     op = {'operation': 'INC-3/1/3/1', 'job_id': job_id}

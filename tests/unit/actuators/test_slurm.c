@@ -521,6 +521,28 @@ TEST(a_workload_that_is_no_slurm_job_is_refused)
     bench_close(&bench);
 }
 
+TEST(a_job_of_another_slurm_cluster_is_nobodys_here)
+{
+    struct bench bench;
+    struct job_question question_job = {
+        "train", "{\"kind\":\"slurm\",\"cluster\":\"prod\",\"job_id\":12}", 8, 4};
+    struct world_question question = {&question_job, 1};
+    struct action action = action_of(VERB_RESTART_JOB);
+    action.workload_json = question_job.workload_json;
+    bench_open(&bench);
+    for (int i = 0; i < 2; i++) { /* before and after the name of ours is known */
+        bench.actuator->describe(bench.actuator->self, &question, on_world, &bench);
+        loop_run(bench.loop);
+        const struct world_job *job = world_find_job(bench.world, "train");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(job);
+        CU_ASSERT_STRING_EQUAL(job->phase, "unknown");
+        CU_ASSERT_PTR_NOT_NULL(strstr(job->restart_refusal, "cluster"));
+    }
+    check(&bench, START, action, OUTCOME_REFUSED, POLL_DONE, "another Slurm cluster");
+    CU_ASSERT_EQUAL(count_calls(&bench, "requeuehold"), 0);
+    bench_close(&bench);
+}
+
 TESTS(T(what_slurm_does_not_tell_whole_is_no_world),
       T(racks_come_from_leaf_switches_or_blocks_and_without_them_from_a_feature),
       T(a_launch_that_failed_is_told_with_the_node_that_slurm_took_out),
@@ -535,4 +557,5 @@ TESTS(T(what_slurm_does_not_tell_whole_is_no_world),
       T(a_step_that_fails_after_the_requeue_is_unknown_and_before_it_nothing_happened),
       T(a_job_that_slurm_requeued_by_itself_only_gets_its_nodes),
       T(a_job_in_a_reservation_of_its_users_keeps_it), T(an_operation_under_way_is_running_to_poll),
-      T(a_workload_that_is_no_slurm_job_is_refused))
+      T(a_workload_that_is_no_slurm_job_is_refused),
+      T(a_job_of_another_slurm_cluster_is_nobodys_here))
