@@ -216,6 +216,14 @@ static enum status make_folder(const char *path, struct error *reterr)
                      strerror(errno));
 }
 
+/* Whether the act half runs: what describe may mend, it mends only then. */
+static bool may_act(void *context)
+{
+    const struct app *app = context;
+    return app->pipeline != NULL && app->config->mode != MODE_OBSERVE &&
+           remediation_status(pipeline_core(app->pipeline)).blocked == NULL;
+}
+
 static enum status start_kubernetes(struct app *app, struct error *reterr)
 {
     const struct config *config = app->config;
@@ -225,20 +233,14 @@ static enum status start_kubernetes(struct app *app, struct error *reterr)
                                        .inventory = app->inventory,
                                        .write_topology_labels = config->write_topology_labels,
                                        .reads_only = config->mode == MODE_OBSERVE,
+                                       .may_act = may_act,
+                                       .may_act_context = app,
                                        .limits = kube_limits_default()};
     params.limits.calls_per_s = config->kube_calls_per_s;
     params.limits.burst = 2 * config->kube_calls_per_s;
     TRY(kubernetes_new(app->loop, app->client, &params, &app->kubernetes, reterr));
     app->actuator = app->kubernetes;
     return OK;
-}
-
-/* Whether the act half runs: what describe may mend, it mends only then. */
-static bool may_act(void *context)
-{
-    const struct app *app = context;
-    return app->pipeline != NULL && app->config->mode != MODE_OBSERVE &&
-           remediation_status(pipeline_core(app->pipeline)).blocked == NULL;
 }
 
 static void start_slurm(struct app *app)

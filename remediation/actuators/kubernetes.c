@@ -28,6 +28,8 @@ struct kubernetes {
     struct operations starts; /* from start to its answer */
     struct description *descriptions;
     bool reads_only, write_labels;
+    bool (*may_act)(void *context);
+    void *may_act_context;
     int64_t begun_ns; /* real time */
     bool was_read;    /* the last description was known */
     bool is_told;     /* was_read was logged */
@@ -285,12 +287,20 @@ static void tell_unknown(struct description *description, bool answers, const ch
     done(context, &world);
 }
 
+/* Labels are written of our own accord: not while somebody else leads, or a person paused it. */
+static bool may_write_labels(const struct kubernetes *kubernetes)
+{
+    return kubernetes->write_labels && !kubernetes->reads_only &&
+           (kubernetes->may_act == NULL || kubernetes->may_act(kubernetes->may_act_context));
+}
+
 static void tell_world(struct description *description)
 {
     struct kubernetes *kubernetes = description->owner;
     size_t node_count = node_cache_count(kubernetes->nodes);
     AUTO_FREE struct world_node *nodes = xcalloc(node_count + 1, sizeof *nodes);
     AUTO_FREE struct world_job *jobs = xcalloc(description->count + 1, sizeof *jobs);
+    topology_set_writing(kubernetes->topology, may_write_labels(kubernetes));
     topology_refresh(kubernetes->topology);
     for (size_t i = 0; i < node_count; i++)
         describe_node(description, i, &nodes[i]);
@@ -370,7 +380,6 @@ void kubernetes_set_reads_only(struct actuator *actuator, bool reads_only)
     struct kubernetes *kubernetes = actuator->self;
     kubernetes->reads_only = reads_only;
     events_set_silent(kubernetes->events, reads_only);
-    topology_set_writing(kubernetes->topology, kubernetes->write_labels && !reads_only);
 }
 
 enum status kubernetes_new(struct loop *loop, struct http_client *client,
@@ -392,6 +401,8 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                        .inventory = params->inventory,
                                        .rack_label = params->rack_label,
                                        .write_labels = params->write_topology_labels};
+    kubernetes->may_act = params->may_act;
+    kubernetes->may_act_context = params->may_act_context;
     kubernetes->topology = topology_new(&topology);
     node_cache_set_racks(kubernetes->nodes, topology_rack, kubernetes->topology);
     kubernetes->workloads = workloads_new(kubernetes->client, loop, kubernetes->nodes, false);

@@ -35,12 +35,14 @@
 #include "remediation/actuator.h"
 
 struct kubernetes_params {
-    const char *kubeconfig;      /* path; "" in-cluster */
-    const char *context;         /* of the kubeconfig; "" its current one */
-    const char *rack_label;      /* label that names a node's rack; "" HyperNode, else clique */
-    struct inventory *inventory; /* lent: told what the cluster says; NULL: one of its own */
-    bool write_topology_labels;  /* broomwagon.io/rack and tray, where the site asks for it */
-    bool reads_only;             /* mode observe: no Events, no labels, and nothing is begun */
+    const char *kubeconfig;         /* path; "" in-cluster */
+    const char *context;            /* of the kubeconfig; "" its current one */
+    const char *rack_label;         /* label that names a node's rack; "" HyperNode, else clique */
+    struct inventory *inventory;    /* lent: told what the cluster says; NULL: one of its own */
+    bool write_topology_labels;     /* broomwagon.io/rack and tray, where the site asks for it */
+    bool reads_only;                /* mode observe: no Events, no labels, and nothing is begun */
+    bool (*may_act)(void *context); /* asked before labels are written; NULL: they may be */
+    void *may_act_context;
     struct kube_limits limits;
 };
 

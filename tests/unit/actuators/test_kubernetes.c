@@ -33,6 +33,13 @@ void kube_client_free(struct kube_client *client)
         kube_request_drop(client->requests);
 }
 
+static bool is_leading = true;
+static bool may_act(void *context)
+{
+    (void)context;
+    return is_leading;
+}
+
 static void open_port(struct port_bench *test, bool reads_only)
 {
     char path[] = "/tmp/kubeconfig-XXXXXX";
@@ -52,7 +59,8 @@ static void open_port(struct port_bench *test, bool reads_only)
                                        .context = "",
                                        .rack_label = "site/rack",
                                        .write_topology_labels = true,
-                                       .reads_only = reads_only};
+                                       .reads_only = reads_only,
+                                       .may_act = may_act};
     struct error error = {0};
     enum status status = kubernetes_new(test->bench.loop, NULL, &params, &test->actuator, &error);
     unlink(path);
@@ -320,6 +328,11 @@ TEST(in_mode_observe_nothing_is_written_of_its_own_accord)
     CU_ASSERT_EQUAL(fake_count(&test.bench.client, "PATCH", ""), 0);
     kubernetes_set_reads_only(test.actuator, false);
     CU_ASSERT_EQUAL(run_verb(&test, VERB_CORDON, NULL), OUTCOME_SUCCEEDED);
+    is_leading = false; /* another broomd acts, or a person paused this one */
+    describe(&test);
+    describe(&test);
+    CU_ASSERT_FALSE(fake_says(&test.bench.client, "gb-2", "broomwagon.io/rack"));
+    is_leading = true;
     describe(&test);
     describe(&test);
     CU_ASSERT(fake_says(&test.bench.client, "gb-2", "broomwagon.io/rack"));
