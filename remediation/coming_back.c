@@ -14,11 +14,6 @@ static const char *const stage_names[] = {
 };
 _Static_assert(ARRAY_LEN(stage_names) == BACK_STAGE_COUNT, "every stage has a name");
 
-const char *back_stage_name(enum back_stage stage)
-{
-    return stage_names[stage];
-}
-
 /* --- what must come back --- */
 
 /* Those that we took out; where none is ours, all of them. */

@@ -18,22 +18,6 @@ static const char *const verb_names[] = {
 };
 _Static_assert(ARRAY_LEN(verb_names) == COMMAND_VERB_COUNT, "every verb has a name");
 
-const char *command_verb_name(enum command_verb verb)
-{
-    assert(verb < COMMAND_VERB_COUNT);
-    return verb_names[verb];
-}
-
-bool command_verb_parse(const char *name, enum command_verb *ret_verb)
-{
-    for (int i = 0; i < COMMAND_VERB_COUNT; i++)
-        if (strcmp(verb_names[i], name) == 0) {
-            *ret_verb = (enum command_verb)i;
-            return true;
-        }
-    return false;
-}
-
 static void say(struct remediation *core, struct incident *incident,
                 const struct remediation_command *command)
 {

@@ -95,8 +95,6 @@ struct remediation_command {
 MUST_CHECK enum status remediation_command(struct remediation *core,
                                            const struct remediation_command *command,
                                            int64_t now_ns, struct error *reterr);
-const char *command_verb_name(enum command_verb verb);
-bool command_verb_parse(const char *name, enum command_verb *ret_verb);
 
 /* The answer to a START or a POLL. An unknown operation id is ignored (a late answer). */
 void remediation_outcome(struct remediation *core, const char *operation_id,

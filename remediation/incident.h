@@ -203,7 +203,6 @@ struct incident_action *incident_find_action(const struct incident *incident,
 struct incident_action *incident_running_action(const struct incident *incident);
 struct incident_action *incident_add_action(struct incident *incident);
 
-const char *back_stage_name(enum back_stage stage);
 const char *phase_name(enum phase phase);
 bool phase_parse(const char *name, enum phase *ret_phase);
 bool phase_is_end(enum phase phase);

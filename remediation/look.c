@@ -3,6 +3,7 @@
  */
 #include "remediation/core_state.h"
 #include "remediation/facts.h"
+#include "remediation/spare.h"
 #include "remediation/verify.h"
 
 #include <inttypes.h>
@@ -333,16 +334,19 @@ static void look_verifying(struct remediation *core, struct incident *incident)
 
 static bool spares_still_good(struct remediation *core, struct incident *incident)
 {
-    for (size_t i = 0; core->world.known && i < incident->spares.count; i++) {
-        const struct view_node *seen = world_view_node(&core->world, incident->spares.items[i]);
-        if (seen == NULL || !seen->ready || (seen->cordoned && !seen->spare)) {
+    struct names nodes = {0};
+    core_job_nodes(core, incident->job, &nodes);
+    struct spare_view view = {&core->world, core->incidents, core->incident_count, &nodes};
+    bool good = true;
+    for (size_t i = 0; core->world.known && good && i < incident->spares.count; i++) {
+        good = spare_is_usable(&view, incident, incident->spares.items[i]);
+        if (!good)
             record_timeline(core, incident, "spare_lost", "broomd",
                             "Promised spare %s is not usable now: choosing again",
                             incident->spares.items[i]);
-            return false;
-        }
     }
-    return true;
+    names_done(&nodes);
+    return good;
 }
 
 /* Back to choose_spare; its next promise is a new try with a new operation id. */
