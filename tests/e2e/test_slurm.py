@@ -21,7 +21,7 @@ STEP_MS, SPARES = 60, ('r1n17', 'r1n18')
 class Site:
     """A daemon and a job on a cluster that is clean."""
 
-    def __init__(self, cluster, *options):
+    def __init__(self, cluster, *options, nodes=4, tasks=2):
         self.cluster = cluster
         self.folder = cluster.path('jobs', f'run-{time.monotonic_ns()}')
         os.mkdir(self.folder)
@@ -30,7 +30,7 @@ class Site:
                              '--set', 'actuator.slurm_cluster=lab', '--set', 'actuator.describe_every=2s', *options, policy=POLICY)
         script = (f'#!/bin/bash\nexport BROOM_URL=http://127.0.0.1:{self.daemon.port} BROOM_JOB={self.name} PYTHONDONTWRITEBYTECODE=1\n'
                   f'srun --kill-on-bad-exit=1 {sys.executable} {WORKER} {self.folder} {free_port()} {STEP_MS}\n')
-        self.job_id = self.cluster.submit(script, '--nodes=4', '--ntasks-per-node=2', '--gpus-per-node=4', '--open-mode=append')
+        self.job_id = self.cluster.submit(script, f'--nodes={nodes}', f'--ntasks-per-node={tasks}', '--gpus-per-node=4', '--open-mode=append')
         self.cluster.wait_job(self.job_id, 'RUNNING')
         self.before = self.nodes()
         wait_for('the job is known', lambda: self.steps() > 0, 60)
@@ -46,10 +46,10 @@ class Site:
         target = self.steps() + count
         wait_for(f'the job makes {count} steps', lambda: self.steps() >= target, timeout_s)
 
-    def fault(self, node):
-        """A fatal Xid of a tray: what a node agent reports."""
-        line = f'event,job={self.name},host={node} kind="xid",code=79i,gpu=1i {time.time_ns()}\n'
-        code, text = self.daemon.write(line)
+    def fault(self, *nodes):
+        """A fatal Xid of trays: what node agents report."""
+        lines = [f'event,job={self.name},host={node} kind="xid",code=79i,gpu=1i {time.time_ns()}\n' for node in nodes]
+        code, text = self.daemon.write(''.join(lines))
         assert code in (200, 204), (code, text)
 
     def incidents(self):
@@ -137,6 +137,22 @@ def test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_
         print(f'slowest answer of broomd while slurmctld stood still: {slowest * 1000:.0f} ms')
 
 
+def test_a_rack_that_fails_is_drained_whole_and_the_job_goes_on_in_the_spare_rack(cluster):
+    with Site(cluster, nodes=16, tasks=1) as site:
+        assert {node[:2] for node in site.before} == {'r1'}, site.before
+        began = time.monotonic()
+        site.fault(*site.before[:10])
+        incident = site.wait_mitigated()
+        assert incident['scope'] == 'rack', incident
+        took_s = time.monotonic() - began
+        job = cluster.wait_job(site.job_id, 'RUNNING')
+        after = cluster.expand(job['NodeList'])
+        assert len(after) == 16 and {node[:2] for node in after} == {'r2'} and job['Restarts'] == '1', job
+        drained = set(cluster.run('sinfo', '-h', '-N', '-t', 'drain', '-o', '%N').split())
+        assert drained == {f'r1n{n:02}' for n in range(1, 19)}, drained
+        print(f'rack fault -> 18 trays drained, 16 moved, verified: {took_s:.1f} s')
+
+
 # What the tool was asked, and whether broomd dies before or after Slurm was asked it.
 KILLS = (('update NodeName', 'before'), ('update NodeName', 'after'), ('create ReservationName', 'after'), ('requeuehold', 'before'),
          ('requeuehold', 'after'), ('release', 'after'))
@@ -175,7 +191,8 @@ def test_broomd_killed_round_each_change_makes_each_change_once(cluster):
 LANES = [({'racks': 2}, [test_a_slow_tray_is_drained_and_the_job_goes_on_elsewhere_from_its_checkpoint,
                          test_an_operators_drain_in_the_way_is_kept_and_the_job_moves_all_the_same,
                          test_a_slurmctld_that_stands_still_stops_no_loop_and_nothing_is_believed_of_it]),
-         ({'racks': 1}, [test_broomd_killed_round_each_change_makes_each_change_once])]
+         ({'racks': 2, 'spare_racks': 1}, [test_a_rack_that_fails_is_drained_whole_and_the_job_goes_on_in_the_spare_rack,
+                                           test_broomd_killed_round_each_change_makes_each_change_once])]
 
 
 def run_lane(shape, tests, failed):

@@ -64,13 +64,13 @@ def free_ports(count):
 
 
 class Cluster:
-    """racks x per_rack nodes r1n01.., four GPUs each; a leaf switch and a feature a rack; the last `spares` of each rack have the
-    feature spare and stand in the reservation broom-spares when reserve is set."""
+    """racks x per_rack nodes r1n01.., four GPUs each; a leaf switch and a feature a rack; the last `spares` of each rack, and
+    all of the last `spare_racks` racks, have the feature spare."""
 
-    def __init__(self, racks=2, per_rack=18, spares=2, rest=True):
+    def __init__(self, racks=2, per_rack=18, spares=2, spare_racks=0, rest=True):
         self.base = tempfile.mkdtemp(prefix='broom-slurm-')
         os.chmod(self.base, 0o755)
-        self.racks, self.per_rack, self.spare_count = racks, per_rack, spares
+        self.racks, self.per_rack, self.spare_count, self.spare_racks = racks, per_rack, spares, spare_racks
         self.nodes = [f'r{r}n{n:02}' for r in range(1, racks + 1) for n in range(1, per_rack + 1)]
         self.conf = f'{self.base}/slurm.conf'
         self.port = free_ports(len(self.nodes) + 3)
@@ -118,7 +118,7 @@ class Cluster:
     def node_lines(self):
         host, port, lines = socket.gethostname().split('.')[0], self.port + 3, []
         for r in range(1, self.racks + 1):
-            plain = self.per_rack - self.spare_count
+            plain = 0 if r > self.racks - self.spare_racks else self.per_rack - self.spare_count
             for first, last, more in ((1, plain, ''), (plain + 1, self.per_rack, ',spare')):
                 if first > last:
                     continue
