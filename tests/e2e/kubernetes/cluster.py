@@ -111,7 +111,8 @@ class Cluster(Faults, Questions):
         wait_for('the API server is ready', is_ready, timeout_s, 0.05)
 
     def install_kinds(self):
-        self.kubectl('apply', '--server-side', '-f', self.share + '/volcano', '-f', self.share + '/jobset')
+        kinds = ['volcano', *(['jobset'] if self.with_jobset else [])]
+        self.kubectl('apply', '--server-side', *(f'--filename={self.share}/{name}' for name in kinds))
         for kind in (*VOLCANO_KINDS, *(['jobset.x-k8s.io/v1alpha2/jobsets'] if self.with_jobset else [])):
             wait_for(kind + ' is served', lambda kind=kind: self.api('GET', '/apis/' + kind)[0] == 200, 30, 0.05)
         self.create('/apis/scheduling.volcano.sh/v1beta1/queues', {
@@ -169,6 +170,10 @@ class Cluster(Faults, Questions):
 
     def is_spare(self, rack, tray):
         return rack > self.racks - self.spare_racks or tray > self.trays - self.spares_per_rack
+
+    def is_spare_node(self, node):
+        rack = self.rack_of(node)
+        return self.is_spare(rack, self.rack_nodes(rack).index(node) + 1)
 
     def rack_nodes(self, rack):
         return [nodes.name(rack, tray) for tray in self.tray_numbers()]

@@ -1,8 +1,25 @@
 """What tests do to a bench: nodes that die, pods that meet their fate, programs that are frozen, killed and started again."""
 from daemon import wait_for
 
-from . import workloads
+from . import nodes, workloads
 from .rest import must
+
+CONDITION = 'BroomwagonFault'
+
+
+def restoring(node, is_spare, is_alive):
+    """The merge-patch that takes off what somebody put on a node; {} when there is nothing."""
+    metadata, spec, patch = node['metadata'], node['spec'], {}
+    for kind in ('labels', 'annotations'):
+        foreign = {key: None for key in metadata.get(kind, {}) if key.startswith('broomwagon.io/')}
+        if foreign:
+            patch.setdefault('metadata', {})[kind] = foreign
+    if not is_alive:
+        patch.setdefault('metadata', {}).setdefault('labels', {})['type'] = 'kwok'
+    wanted = [{'key': nodes.SPARE, 'effect': 'NoSchedule'}] if is_spare else []
+    if spec.get('unschedulable') or spec.get('taints', []) != wanted:
+        patch['spec'] = {'unschedulable': None, 'taints': wanted or None}
+    return patch
 
 
 class Faults:
@@ -23,6 +40,17 @@ class Faults:
 
     def revive_kubelet(self, node):
         self.patch_node(node, {'metadata': {'labels': {'type': 'kwok'}}})
+
+    def heal(self):
+        """Brings every node back to how it was made, whoever changed it."""
+        for name, node in self.nodes().items():
+            patch = restoring(node, self.is_spare_node(name), 'type' in node['metadata']['labels'] or self.lifeless)
+            if patch:
+                self.patch_node(name, patch)
+            if any(condition['type'] == CONDITION for condition in node['status']['conditions']):
+                must(self.api('PATCH', f'/api/v1/nodes/{name}/status', {'status': {'conditions': [
+                    {'$patch': 'delete', 'type': CONDITION}]}}, patch='strategic'))
+        wait_for('all nodes are healed', self.nodes_are_settled, 60)
 
     # ---- pods
 

@@ -47,6 +47,16 @@ class Questions:
         return [pod for pod in self.pods(job, namespace)
                 if pod['status'].get('phase') == 'Running' and 'deletionTimestamp' not in pod['metadata']]
 
+    def running_of(self, job, namespace='default'):
+        """Index -> (uid, node) of a job's running pods; None when the API server does not answer. One request: this is asked
+        again and again."""
+        code, answer = self.api('GET', f'/api/v1/namespaces/{namespace}/pods', timeout_s=2)
+        if code != 200:
+            return None
+        return {pod_index(pod): (pod['metadata']['uid'], pod['spec']['nodeName']) for pod in answer['items']
+                if job in [pod['metadata'].get('labels', {}).get(label) for label in JOB_LABELS]
+                and pod['status'].get('phase') == 'Running' and 'deletionTimestamp' not in pod['metadata']}
+
     def stuck(self, job, namespace='default'):
         return [pod for pod in self.pods(job, namespace) if 'deletionTimestamp' in pod['metadata']]
 
