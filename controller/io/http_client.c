@@ -17,7 +17,8 @@
 
 enum { TIMEOUT_MS_DEFAULT = 10000, CONNECT_TIMEOUT_MS = 5000 };
 /* A server that closes idle connections does so after a minute or more: a call that is sent once
- * takes none that is old enough to be closed under it. */
+ * takes none that is old enough to be closed under it. After a time-out none of them is trusted for
+ * as long: what stands between may have forgotten them all. */
 enum { KEPT_SECONDS_MAX = 30 };
 static const size_t ANSWER_BYTES_DEFAULT = 64u << 20;
 
@@ -50,10 +51,12 @@ struct stream {
 struct http_client {
     struct loop *loop;
     CURLM *multi;
+    CURLSH *sessions; /* of TLS: a further connection to a server costs half of the first one */
     struct loop_timer *timer;
     struct http_transfer *transfers;
-    struct text delivered; /* what on_bytes is shown: the stream may go away meanwhile */
-    int depth;             /* inside on_progress: freeing waits for its end */
+    int64_t distrust_until_ns; /* of kept connections */
+    struct text delivered;     /* what on_bytes is shown: the stream may go away meanwhile */
+    int depth;                 /* inside on_progress: freeing waits for its end */
     bool freed;
 };
 
@@ -156,8 +159,7 @@ static void set_method(struct http_transfer *transfer, const struct http_call *c
     bool reads = strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0;
     transfer->sent_once = !reads;
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, reads || call->may_reuse ? 0L : 1L);
-    if (!reads)
-        curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)KEPT_SECONDS_MAX);
+    curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)KEPT_SECONDS_MAX);
     if (strcmp(call->method, "HEAD") == 0)
         curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
     else
@@ -276,6 +278,9 @@ static void unlink_transfer(struct http_transfer *transfer)
 static void finish_transfer(struct http_transfer *transfer, CURLcode code)
 {
     unlink_transfer(transfer);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        transfer->client->distrust_until_ns = clock_read().monotonic_ns +
+                                              KEPT_SECONDS_MAX * INT64_C(1000000000);
     struct http_answer answer = answer_of(transfer, code);
     transfer->fn(transfer->context, &answer);
     transfer_free(transfer);
@@ -289,6 +294,7 @@ static void client_destroy(struct http_client *client)
         transfer_free(transfer);
     }
     curl_multi_cleanup(client->multi);
+    curl_share_cleanup(client->sessions);
     loop_timer_free(client->timer);
     text_done(&client->delivered);
     xfree(client);
@@ -398,6 +404,9 @@ struct http_client *http_client_new(struct loop *loop)
     struct http_client *client = xcalloc(1, sizeof *client);
     client->loop = loop;
     client->multi = multi_new();
+    client->sessions = curl_share_init();
+    assert(client->sessions != NULL);
+    curl_share_setopt(client->sessions, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     client->timer = loop_timer_new(loop, on_timer, client);
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);
     curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
@@ -415,9 +424,25 @@ void http_client_free(struct http_client *client)
         client_destroy(client);
 }
 
+static struct http_transfer *client_transfer(struct http_client *client,
+                                             const struct http_call *call, http_answer_fn *fn,
+                                             void *context)
+{
+    struct http_transfer *transfer = transfer_new(call);
+    transfer->client = client;
+    transfer->fn = fn;
+    transfer->context = context;
+    /* A session remembers the certificate that it was made with, and that may have been replaced.
+     */
+    if (call->certificate_file == NULL)
+        curl_easy_setopt(transfer->easy, CURLOPT_SHARE, client->sessions);
+    if (transfer->started_ns < client->distrust_until_ns)
+        curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, 1L);
+    return transfer;
+}
+
 static void link_transfer(struct http_client *client, struct http_transfer *transfer)
 {
-    transfer->client = client;
     transfer->next = client->transfers;
     if (transfer->next != NULL)
         transfer->next->previous = transfer;
@@ -430,9 +455,7 @@ static void link_transfer(struct http_client *client, struct http_transfer *tran
 struct http_transfer *http_client_start(struct http_client *client, const struct http_call *call,
                                         http_answer_fn *fn, void *context)
 {
-    struct http_transfer *transfer = transfer_new(call);
-    transfer->fn = fn;
-    transfer->context = context;
+    struct http_transfer *transfer = client_transfer(client, call, fn, context);
     link_transfer(client, transfer);
     return transfer;
 }
@@ -451,14 +474,12 @@ struct http_transfer *http_stream_start(struct http_client *client, const struct
                                         int idle_ms, http_bytes_fn *on_bytes,
                                         http_answer_fn *on_end, void *context)
 {
-    struct http_transfer *transfer = transfer_new(call);
+    struct http_transfer *transfer = client_transfer(client, call, on_end, context);
     struct stream *stream = transfer->stream = xcalloc(1, sizeof *stream);
     stream->on_bytes = on_bytes;
     stream->idle_ns = (int64_t)idle_ms * 1000000;
     stream->idle_timer = loop_timer_new(client->loop, on_idle, transfer);
     loop_timer_set(stream->idle_timer, stream->idle_ns);
-    transfer->fn = on_end;
-    transfer->context = context;
     curl_easy_setopt(transfer->easy, CURLOPT_TIMEOUT_MS, 0L);
     curl_easy_setopt(transfer->easy, CURLOPT_HEADERFUNCTION, on_header_line);
     curl_easy_setopt(transfer->easy, CURLOPT_HEADERDATA, transfer);

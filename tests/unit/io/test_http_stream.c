@@ -224,6 +224,27 @@ TEST(a_read_whose_kept_connection_dies_is_sent_again)
     bench_close(&bench);
 }
 
+TEST(after_a_time_out_no_kept_connection_is_trusted)
+{
+    struct bench bench;
+    char silent[160];
+    bench_open(&bench, "/ok");
+    post(&bench, true);
+    snprintf(silent, sizeof silent, "http://127.0.0.1:%d/silence", bench.server.port);
+    http_client_start(bench.client,
+                      &(struct http_call){.method = "GET", .url = silent, .timeout_ms = 50}, on_end,
+                      &bench);
+    http_client_start(bench.client, &(struct http_call){.method = "GET", .url = bench.url}, on_end,
+                      &bench);
+    while (bench.ends < 3)
+        loop_run(bench.loop);
+    CU_ASSERT_EQUAL(bench.server.accepted, 2);
+    post(&bench, true);
+    CU_ASSERT_EQUAL(bench.status, OK);
+    CU_ASSERT_EQUAL(bench.server.accepted, 3);
+    bench_close(&bench);
+}
+
 TEST(a_dropped_call_is_not_answered)
 {
     struct bench bench;
@@ -255,5 +276,6 @@ TESTS(T(a_stream_is_told_as_it_comes_and_then_ends), T(a_refused_stream_comes_as
       T(a_cut_stream_is_an_error_and_not_an_end), T(a_stream_may_be_dropped_while_it_is_told),
       T(the_client_may_be_freed_while_a_stream_is_told), T(a_change_may_go_over_a_kept_connection),
       T(a_change_whose_connection_dies_is_not_sent_again),
-      T(a_read_whose_kept_connection_dies_is_sent_again), T(a_dropped_call_is_not_answered),
+      T(a_read_whose_kept_connection_dies_is_sent_again),
+      T(after_a_time_out_no_kept_connection_is_trusted), T(a_dropped_call_is_not_answered),
       T(descriptors_are_closed_in_programs_that_are_started))
