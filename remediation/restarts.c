@@ -24,7 +24,10 @@ int restarts_without_step(const struct remediation *core, const char *job)
 static void count_cycle(const struct remediation *core, struct job_state *state,
                         const struct view_job *seen)
 {
-    bool restarting = strcmp(seen->phase, "restarting") == 0;
+    /* What was torn down and waits for its place is not through yet; a new job that waits is none.
+     */
+    bool restarting = strcmp(seen->phase, "restarting") == 0 ||
+                      (state->restarting_since_ns != 0 && strcmp(seen->phase, "pending") == 0);
     bool began = restarting && state->restarting_since_ns == 0;
     bool counted = state->restarts_seen >= 0 && seen->restarts > state->restarts_seen;
     bool same = counted && !began && state->restarting_since_ns != 0; /* counted while it lasts */

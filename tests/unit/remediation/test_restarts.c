@@ -156,7 +156,9 @@ TEST(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident)
     set_phase(&sim, "restarting");
     sim.stopped = true;
     sim.waiting_for = "the PodGroup to be enqueued";
-    look(&sim, 14 * 60);
+    look(&sim, 7 * 60);
+    set_phase(&sim, "pending"); /* torn down, and not placed */
+    look(&sim, 7 * 60);
     CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 0);
     look(&sim, 180);
     CU_ASSERT_EQUAL_FATAL(remediation_incident_count(sim.core), 1);
