@@ -48,6 +48,9 @@ static void add_slow(const struct engine *engine, const struct verdict *verdict,
               "step is %.2f %%\n",
               100 * (verdict->slowdown - 1), find(verdict, "window_steps"),
               100 * find(verdict, "noise"));
+    if (isfinite(find(verdict, "usual_offset")))
+        text_addf(out, "  that is against its own past, in which it was %.2f %% off the middle\n",
+                  100 * find(verdict, "usual_offset"));
     text_addf(out, "  it waits %.1f ms less than usual in the all-reduce: the others wait for it\n",
               -find(verdict, "allreduce_wait_ms"));
     if (isfinite(sm))

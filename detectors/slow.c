@@ -114,6 +114,9 @@ static void put_evidence(const struct engine *engine, struct verdict *verdict,
     else
         verdict_add_evidence(verdict, NAMES[alarm->bank], alarm->z);
     verdict_add_evidence(verdict, "shift", facts->level);
+    if (alarm->test == TEST_CHANGE)
+        verdict_add_evidence(verdict, "usual_offset",
+                             (double)engine->banks[alarm->bank].offset[alarm->unit]);
     verdict_add_evidence(verdict, "allreduce_wait_ms", -facts->lateness_ms);
     verdict_add_evidence(verdict, "noise", engine->banks[alarm->bank].sigma);
     if (isfinite(facts->sm))

@@ -100,6 +100,9 @@ TEST(a_repeat_offender_is_told_with_its_past_and_a_healthy_one_stays_healthy)
     CU_ASSERT(evidence_of(verdict, "prior_nats") > 1);
     engine_explain(feed.engine, verdict, &words);
     CU_ASSERT_PTR_NOT_NULL(strstr(words.bytes, "4 faults before"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(words.bytes, "confidence"));
+    if (isfinite(evidence_of(verdict, "usual_offset")))
+        CU_ASSERT_PTR_NOT_NULL(strstr(words.bytes, "against its own past"));
     feed_close(&feed);
 }
 
