@@ -341,10 +341,10 @@ static bool all_settled(const struct remediation *core, const struct incident *i
 
 void place_settle(struct remediation *core, struct incident *incident)
 {
-    const struct view_job *job = seen_since_restart(core, incident);
     bool over = place_has_to_settle(incident);
     if (!over && !(has_landed(incident) && !incident->spares_settled))
         return;
+    const struct view_job *job = seen_since_restart(core, incident);
     bool runs = job != NULL && job->nodes_known && strcmp(job->phase, "running") == 0;
     if (!(runs || is_given_up(core, incident)) || !core->guards.lease_held ||
         !core->guards.store_up)
