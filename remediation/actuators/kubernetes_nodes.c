@@ -259,6 +259,7 @@ static void watch(void *context)
 {
     struct node_cache *cache = context;
     kube_watch_free(TAKE(cache->watch));
+    cache->is_relisting = false;
     for (size_t i = 0; i < cache->count; i++)
         cache->nodes[i]->is_listed = false;
     struct kube_watch_params params = {.path = "/api/v1/nodes",
@@ -271,8 +272,10 @@ static void watch(void *context)
 
 void node_cache_want_label(struct node_cache *cache, const char *key)
 {
-    if (names_add_new(&cache->wanted, key))
-        loop_timer_set(cache->relist, 0);
+    if (!names_add_new(&cache->wanted, key))
+        return;
+    cache->is_relisting = true;
+    loop_timer_set(cache->relist, 0);
 }
 
 struct node_cache *node_cache_new(struct kube_client *client, struct loop *loop,
@@ -307,6 +310,10 @@ void node_cache_free(struct node_cache *cache)
 
 bool node_cache_is_synced(const struct node_cache *cache, const char **ret_reason)
 {
+    if (cache->is_relisting) {
+        *ret_reason = "the nodes are to be listed again, for a label";
+        return false;
+    }
     return kube_watch_is_synced(cache->watch, FRESH_NS, ret_reason);
 }
 

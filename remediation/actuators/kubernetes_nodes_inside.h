@@ -50,6 +50,7 @@ struct node_cache {
     struct names wanted; /* label keys */
     char *rack_label;
     struct loop_timer *relist;
+    bool is_relisting; /* a label is wanted that was not kept */
     uint64_t generation;
     node_rack_fn *rack_fn;
     void *rack_context;

@@ -407,7 +407,10 @@ TEST(nodes_that_went_while_the_labels_were_read_anew_are_forgotten)
     fake_add(&bench.client, "gb-1", "{\"metadata\":{\"labels\":{\"zone\":\"a\"}}}");
     fake_add(&bench.client, "gb-2", NULL);
     fake_sync(&bench.client);
+    const char *reason = NULL;
+    CU_ASSERT(node_cache_is_synced(bench.cache, &reason));
     node_cache_want_label(bench.cache, "zone");
+    CU_ASSERT_FALSE(node_cache_is_synced(bench.cache, &reason));
     fake_delete(&bench.client, "gb-2");
     CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), POLL_ABSENT);
     fake_sync(&bench.client);
