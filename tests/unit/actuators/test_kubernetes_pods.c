@@ -150,7 +150,7 @@ TEST(only_the_job_s_own_pods_that_never_end_are_deleted_by_force)
     tell_volcano_pod(&test.bench, "job-1", "worker", 1, "p1", "gb-2", "Running", NULL);
     tell_volcano_pod(&test.bench, "job-1", "worker", 2, "p2", "gb-1", "Running",
                      "2026-01-01T00:00:00Z");
-    fake_set(&test.bench.client, POD("llm-worker-0"), "{}");
+    fake_set(&test.bench.client, POD("llm-worker-0"), "{\"metadata\":{\"uid\":\"p0\"}}");
     run(&test, VERB_FORCE_DELETE);
     CU_ASSERT_EQUAL(test.bench.result.outcome, OUTCOME_SUCCEEDED);
     CU_ASSERT_STRING_EQUAL(test.bench.reason, "1 pod deleted by force");
@@ -167,7 +167,7 @@ TEST(pods_of_a_node_that_is_down_are_deleted_by_force_before_anybody_began_to)
     pod_bench_open(&test);
     fake_down[0] = "gb-2";
     tell_volcano_pod(&test.bench, "job-1", "worker", 1, "p1", "gb-2", "Running", NULL);
-    fake_set(&test.bench.client, POD("llm-worker-1"), "{}");
+    fake_set(&test.bench.client, POD("llm-worker-1"), "{\"metadata\":{\"uid\":\"p1\"}}");
     run(&test, VERB_FORCE_DELETE);
     CU_ASSERT_EQUAL(test.bench.result.outcome, OUTCOME_SUCCEEDED);
     CU_ASSERT_EQUAL(count_writes(&test.bench, "DELETE", POD("llm-worker-1")), 1);
