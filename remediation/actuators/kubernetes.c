@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { PROBE_TIMEOUT_MS = 5000 };
+static const int64_t JUST_HEARD_NS = INT64_C(1000000000);
 static const int64_t FIRST_READ_NS = INT64_C(10000000000);
 
 struct kubernetes {
@@ -182,6 +183,7 @@ struct description {
     struct kubernetes *owner;
     struct description *next, *previous;
     struct job_question *jobs; /* owned, strings too */
+    struct loop_timer *timer;  /* of an answer without a call */
     size_t count;
     world_done_fn *done;
     void *context;
@@ -199,6 +201,8 @@ static void description_free(struct description *description)
         xfree(description->jobs[i].job);
         xfree(description->jobs[i].workload_json);
     }
+    if (description->timer != NULL)
+        loop_timer_free(description->timer);
     xfree(description->jobs);
     xfree(description);
 }
@@ -318,22 +322,32 @@ static void tell_world(struct description *description)
     node_cache_ask_uncordoned(kubernetes->nodes);
 }
 
-static void on_probed(void *context, const struct kube_answer *answer)
+/* refusal: why the server does not answer; NULL: it does. */
+static void tell(struct description *description, const char *refusal)
 {
-    struct description *description = context;
     const char *reason = NULL;
     AUTO_TEXT sentence = {0};
-    /* The node that was asked for may have gone since: that is an answer too. */
-    bool answers = answer->result == KUBE_OK || answer->result == KUBE_NOT_FOUND;
-    if (answers && is_whole(description->owner, &reason)) {
+    if (refusal == NULL && is_whole(description->owner, &reason)) {
         tell_world(description);
         return;
     }
-    if (!answers)
-        text_addf(&sentence, "the API server does not answer as it should: %s", answer->message);
+    if (refusal != NULL)
+        text_addf(&sentence, "the API server does not answer as it should: %s", refusal);
     else
         text_add(&sentence, reason != NULL ? reason : "the cluster is not read yet");
-    tell_unknown(description, answers, sentence.bytes);
+    tell_unknown(description, refusal == NULL, sentence.bytes);
+}
+
+static void on_probed(void *context, const struct kube_answer *answer)
+{
+    /* The node that was asked for may have gone since: that is an answer too. */
+    bool answers = answer->result == KUBE_OK || answer->result == KUBE_NOT_FOUND;
+    tell(context, answers ? NULL : answer->message);
+}
+
+static void on_heard(void *context)
+{
+    tell(context, NULL);
 }
 
 /* A watch that hears nothing may be a quiet cluster or a server that stands still: one small call
@@ -347,6 +361,11 @@ static void describe(void *self, const struct world_question *question, world_do
     AUTO_TEXT path = {0};
     description->done = done;
     description->context = context;
+    if (node_cache_was_heard(kubernetes->nodes, JUST_HEARD_NS)) {
+        description->timer = loop_timer_new(kubernetes->loop, on_heard, description);
+        loop_timer_set(description->timer, 0);
+        return;
+    }
     text_add(&path, "/api/v1/nodes");
     if (node_cache_count(kubernetes->nodes) > 0)
         kube_path_add(&path, node_cache_name(kubernetes->nodes, 0));

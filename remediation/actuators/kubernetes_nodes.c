@@ -348,6 +348,12 @@ void node_cache_ask_uncordoned(struct node_cache *cache)
 
 /* ---- questions ---- */
 
+bool node_cache_was_heard(const struct node_cache *cache, int64_t fresh_ns)
+{
+    const char *reason = NULL;
+    return !cache->is_relisting && kube_watch_is_synced(cache->watch, fresh_ns, &reason);
+}
+
 size_t node_cache_count(const struct node_cache *cache)
 {
     return cache->count;

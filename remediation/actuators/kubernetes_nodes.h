@@ -15,6 +15,8 @@ struct node_cache *node_cache_new(struct kube_client *client, struct loop *loop,
 void node_cache_free(struct node_cache *cache);
 /* False when the picture is not whole or not fresh; *ret_reason says why. */
 bool node_cache_is_synced(const struct node_cache *cache, const char **ret_reason);
+/* The watch of nodes has heard something within `fresh_ns`. */
+bool node_cache_was_heard(const struct node_cache *cache, int64_t fresh_ns);
 size_t node_cache_count(const struct node_cache *cache);
 /* In order of name. Strings are the cache's, valid until the loop runs again. rack is that of
  * rack_label, NULL where the node has no such label; promised_to is the value of the spare's taint

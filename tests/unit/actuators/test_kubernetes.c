@@ -51,6 +51,7 @@ static void open_port(struct port_bench *test, bool reads_only)
     *test = (struct port_bench){.bench.loop = loop_new()};
     test->bench.client.version = 100;
     fake_unsynced = NULL;
+    fake_is_quiet = true;
     the_client = &test->bench.client;
     int fd = mkstemp(path);
     CU_ASSERT_FATAL(fd >= 0 && write(fd, TEXT, sizeof TEXT - 1) == (ssize_t)sizeof TEXT - 1);
@@ -236,6 +237,11 @@ TEST(a_server_that_stands_still_makes_the_world_unknown)
     describe(&test);
     CU_ASSERT_FALSE(test.world->known);
     CU_ASSERT_PTR_NOT_NULL(strstr(test.world->reason, "no answer within 5 s"));
+    fake_is_quiet = false; /* heard a moment ago: nothing has to be asked */
+    size_t calls = test.bench.client.call_count;
+    describe(&test);
+    CU_ASSERT(test.world->known);
+    CU_ASSERT_EQUAL(test.bench.client.call_count, calls);
     close_port(&test);
 }
 
