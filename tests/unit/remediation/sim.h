@@ -680,7 +680,7 @@ static SIM_UNUSED struct plan_step *sim_plan_step(struct policy_set *set, enum s
     for (int i = 0; i < plan->count; i++)
         if (plan->steps[i].kind == kind)
             return &plan->steps[i];
-    return NULL;
+    abort(); /* the tray plan has one of each */
 }
 
 /* A step of the tray plan in front of another one. */
