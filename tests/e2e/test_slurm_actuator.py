@@ -260,7 +260,8 @@ def test_slurmrestd_and_scontrol_tell_the_same_and_one_stands_in_for_the_other()
 # --- slurmctld and slurmd die ---
 
 def test_a_node_whose_slurmd_dies_is_not_ready_and_the_job_that_slurm_requeued_gets_its_new_nodes():
-    job_id = batch()
+    # Without a step: one that is still being launched on the node would fail the job before Slurm can requeue it.
+    job_id = batch(*FOUR, script='#!/bin/bash\nsleep 1000\n')
     bad = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])[2]
     CLUSTER.kill_slurmd(bad)
     try:
