@@ -60,9 +60,37 @@ static void written(struct slurm_call *call, const struct slurm_answer *answer)
                      call->job.id);
 }
 
+/* The reservation of somebody else that holds a node; false: none. The job's own does not count. */
+static bool reserved_by_others(const struct slurm_call *call, const char *node,
+                               struct text *ret_name)
+{
+    const struct text *text = &call->readings[SLURM_READ_RESERVATIONS].text;
+    struct view rest = {text->bytes, text->length}, record;
+    AUTO_TEXT ours = {0};
+    slurm_reservation_name(&ours, call->job.id);
+    while (slurm_next_record(&rest, "ReservationName=", &record)) {
+        struct names nodes = {0};
+        struct view name = slurm_field_of(record, "ReservationName");
+        bool counts = view_equals(slurm_field_of(record, "State"), "ACTIVE") &&
+                      !view_equals(name, ours.bytes) && !view_equals(name, call->job.reservation) &&
+                      !view_equals(name, call->owner->spare_reservation);
+        if (counts)
+            ignore_status(
+                hostlist_expand(slurm_field_of(record, "Nodes"), &nodes, NULL)); /* none */
+        bool is_there = names_has(&nodes, node);
+        names_done(&nodes);
+        if (is_there) {
+            text_add_bytes(ret_name, name.bytes, name.length);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The first spare that cannot be promised, in words; false: all can. */
 static bool find_unfit(const struct slurm_call *call, struct text *why)
 {
+    AUTO_TEXT reservation = {0};
     for (size_t i = 0; i < call->spares.count && why->length == 0; i++) {
         const char *name = call->spares.items[i];
         const struct slurm_node *node = slurm_find_node(&call->nodes, name);
@@ -72,6 +100,8 @@ static bool find_unfit(const struct slurm_call *call, struct text *why)
             text_addf(why, "spare %s is drained: '%s'", name, node->reason);
         else if (!slurm_is_ready(node->state) || node->state.base != SLURM_BASE_IDLE)
             text_addf(why, "spare %s is not idle", name);
+        else if (reserved_by_others(call, name, &reservation))
+            text_addf(why, "spare %s stands in reservation '%s'", name, reservation.bytes);
     }
     return why->length > 0;
 }

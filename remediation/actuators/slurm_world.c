@@ -89,6 +89,7 @@ struct reserved {
     struct names spares;   /* nodes of the spares' reservation */
     struct names promised; /* nodes of broom-job-ID */
     struct names holders;  /* by index of promised: the job's name, or the reservation's */
+    struct names others; /* nodes that somebody else has reserved, the jobs asked about left out */
 };
 
 static const char *holder_of(const struct slurm_call *call, const char *job_id,
@@ -100,25 +101,52 @@ static const char *holder_of(const struct slurm_call *call, const char *job_id,
     return reservation;
 }
 
+/* One of the jobs asked about runs in it: what stands there is for that job. */
+static bool is_of_asked_job(const struct slurm_call *call, const char *reservation)
+{
+    for (size_t i = 0; i < call->asked_count; i++) {
+        struct slurm_job job;
+        if (call->asked[i].reading.status != OK ||
+            !slurm_reading_job(&call->asked[i].reading, &job))
+            continue;
+        bool is_it = strcmp(job.reservation, reservation) == 0;
+        slurm_job_done(&job);
+        if (is_it)
+            return true;
+    }
+    return false;
+}
+
+static void read_reservation(const struct slurm_call *call, struct view record,
+                             struct reserved *reserved)
+{
+    struct view nodes = slurm_field_of(record, "Nodes");
+    AUTO_TEXT head = {0};
+    AUTO_FREE char *name = xstrdup("");
+    slurm_set_text(&name, slurm_field_of(record, "ReservationName"));
+    slurm_reservation_name(&head, "");
+    struct names *into = NULL;
+    if (strcmp(name, call->owner->spare_reservation) == 0)
+        into = &reserved->spares;
+    else if (strncmp(name, head.bytes, head.length) == 0)
+        into = &reserved->promised;
+    else if (view_equals(slurm_field_of(record, "State"), "ACTIVE") && !is_of_asked_job(call, name))
+        into = &reserved->others;
+    if (into == NULL)
+        return;
+    ignore_status(hostlist_expand(nodes, into, NULL)); /* what cannot be read holds none */
+    const char *holder = into == &reserved->promised ? holder_of(call, name + head.length, name)
+                                                     : "";
+    while (reserved->holders.count < reserved->promised.count)
+        names_add(&reserved->holders, holder);
+}
+
 static void read_reserved(const struct slurm_call *call, struct reserved *reserved)
 {
     const struct text *text = &call->readings[SLURM_READ_RESERVATIONS].text;
     struct view rest = {text->bytes, text->length}, record;
-    AUTO_TEXT head = {0};
-    slurm_reservation_name(&head, "");
-    while (slurm_next_record(&rest, "ReservationName=", &record)) {
-        struct view name_view = slurm_field_of(record, "ReservationName");
-        struct view nodes = slurm_field_of(record, "Nodes");
-        AUTO_FREE char *name = xstrndup(name_view.bytes, name_view.length);
-        if (strcmp(name, call->owner->spare_reservation) == 0)
-            ignore_status(hostlist_expand(nodes, &reserved->spares, NULL)); /* none of them */
-        if (strncmp(name, head.bytes, head.length) != 0)
-            continue;
-        ignore_status(hostlist_expand(nodes, &reserved->promised, NULL));
-        const char *holder = holder_of(call, name + head.length, name);
-        while (reserved->holders.count < reserved->promised.count)
-            names_add(&reserved->holders, holder);
-    }
+    while (slurm_next_record(&rest, "ReservationName=", &record))
+        read_reservation(call, record, reserved);
 }
 
 static void reserved_done(struct reserved *reserved)
@@ -126,6 +154,7 @@ static void reserved_done(struct reserved *reserved)
     names_done(&reserved->spares);
     names_done(&reserved->promised);
     names_done(&reserved->holders);
+    names_done(&reserved->others);
 }
 
 static const char *promised_to(const struct reserved *reserved, const char *node)
@@ -161,7 +190,8 @@ static void tell_node(const struct slurm_call *call, const struct slurm_node *no
         .ready = slurm_is_ready(node->state),
         .cordoned = slurm_is_cordoned(node) || is_lost,
         .spare = is_marked && node->state.base == SLURM_BASE_IDLE &&
-                 (node->state.flags & SLURM_COMPLETING) == 0,
+                 (node->state.flags & SLURM_COMPLETING) == 0 &&
+                 !names_has(&reserved->others, node->name),
         .promised_to = promised_to(reserved, node->name),
         .gpus_allocatable = node->gpus,
     };

@@ -170,6 +170,21 @@ def test_spares_that_are_not_needed_go_back():
         say(probe.start('promise_spare', spares=['r1n17'], **op), 'transient', 'drained')
 
 
+def test_spares_of_the_pool_are_promised_and_those_that_others_reserved_are_not():
+    job_id = batch()
+    op = {'operation': 'INC-3/1/3/1', 'job_id': job_id}
+    reserve = ('StartTime=now', 'Duration=UNLIMITED', 'Flags=IGNORE_JOBS', 'Users=nobody')
+    CLUSTER.run('scontrol', 'create', 'reservation', 'ReservationName=broom-spares', 'Nodes=r1n16,r1n18', *reserve)
+    CLUSTER.run('scontrol', 'create', 'reservation', 'ReservationName=team-x', 'Nodes=r1n17', *reserve)
+    with Probe(CLUSTER) as probe:
+        assert {name for name, node in probe.nodes().items() if node['spare']} == {'r1n16', 'r1n18', 'r2n17', 'r2n18'}
+        say(probe.start('promise_spare', spares=['r1n17'], **op), 'transient', "reservation 'team-x'")
+        say(probe.start('promise_spare', spares=['r1n16'], **op), 'succeeded')
+        bad = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])[0]
+        say(probe.start('restart_job', [bad], spares=['r1n16'], **op), 'succeeded')
+        assert 'r1n16' in CLUSTER.expand(CLUSTER.wait_job(job_id, 'RUNNING')['NodeList'])
+
+
 def test_a_restart_without_spares_keeps_away_from_the_bad_node_without_a_drain():
     job_id = batch()
     bad = CLUSTER.expand(CLUSTER.job(job_id)['NodeList'])[0]
