@@ -3,7 +3,7 @@
 
 #include "controller/sys/clock.h"
 #include "remediation/actuators/kubernetes_partition.h"
-#include "remediation/actuators/kubernetes_workload_call.h"
+#include "remediation/actuators/kubernetes_volcano_withdraw.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -12,7 +12,8 @@
 
 enum { ISSUES_MAX = 2 };
 static const int64_t FOLLOW_NS = INT64_C(500000000);
-static const int64_t UNTOUCHED_NS = INT64_C(20000000000);      /* then the controller is told of */
+static const int64_t FOLLOW_SLOWLY_NS = INT64_C(2000000000);
+static const int64_t UNTOUCHED_NS = INT64_C(20000000000);      /* then the controller may be down */
 static const int64_t WITHOUT_EFFECT_NS = INT64_C(15000000000); /* then it is issued again */
 
 void volcano_command_name(const char *operation_id, int issue, char buffer[VOLCANO_NAME_BYTES])
@@ -23,9 +24,9 @@ void volcano_command_name(const char *operation_id, int issue, char buffer[VOLCA
         plain[length++] = (char)(isalnum((unsigned char)*c) ? tolower((unsigned char)*c) : '-');
     plain[length] = '\0';
     if (issue > 1)
-        snprintf(buffer, VOLCANO_NAME_BYTES, "broom-%s-%d", plain, issue);
+        snprintf(buffer, VOLCANO_NAME_BYTES, VOLCANO_NAME_BEGIN "%s-%d", plain, issue);
     else
-        snprintf(buffer, VOLCANO_NAME_BYTES, "broom-%s", plain);
+        snprintf(buffer, VOLCANO_NAME_BYTES, VOLCANO_NAME_BEGIN "%s", plain);
 }
 
 /* --- the state before --- */
@@ -47,6 +48,8 @@ static void read_state(struct work_call *call)
     if (!text_parse_time(view_of(json_get_string(state, "at", "")), &issued_ns))
         issued_ns = call->begun_ns;
     call->issued_ns = issued_ns;
+    if (!text_parse_time(view_of(json_get_string(state, "withdrawn", "")), &call->withdrawn_ns))
+        call->withdrawn_ns = 0;
 }
 
 static bool is_ours(const struct work_call *call)
@@ -83,7 +86,7 @@ static bool is_another(const struct work_call *call)
 
 /* --- paths and bodies --- */
 
-static void add_commands_path(const struct work_call *call, struct text *path)
+void volcano_add_commands_path(const struct work_call *call, struct text *path)
 {
     text_add(path, "/apis/bus.volcano.sh/v1alpha1/namespaces");
     kube_path_add(path, call->ref.namespace_name);
@@ -139,6 +142,8 @@ static void write_intent(const struct work_call *call, struct text *body)
     else
         json_put_string(&inner, "command", call->command);
     json_put_time(&inner, "at", call->issued_ns);
+    if (call->withdrawn_ns != 0)
+        json_put_time(&inner, "withdrawn", call->withdrawn_ns);
     json_close(&inner);
     struct json_writer writer = json_writer(body);
     json_open_object(&writer);
@@ -156,27 +161,37 @@ static void write_intent(const struct work_call *call, struct text *body)
 
 /* --- following --- */
 
-static void follow(struct work_call *call);
 static void issue(struct work_call *call);
 
-static void read_to_follow(struct work_call *call)
+void volcano_follow(struct work_call *call)
 {
-    work_call_read(call, follow);
+    work_call_read(call, volcano_go_on);
 }
 
-static void not_taken(struct work_call *call, int64_t now_ns)
+static void not_taken(struct work_call *call, const struct json *command, int64_t now_ns)
 {
-    snprintf(call->waits_for, sizeof call->waits_for,
-             "the job controller to take Command %.80s/%s (is it up?)", call->ref.namespace_name,
-             call->command);
-    if (now_ns - call->issued_ns < UNTOUCHED_NS) {
-        work_call_later(call, FOLLOW_NS, read_to_follow);
+    bool lies = now_ns - call->issued_ns >= UNTOUCHED_NS;
+    int64_t left_ns = withdraw_due_ns(call) - now_ns;
+    int64_t wait_ns = lies ? FOLLOW_SLOWLY_NS : FOLLOW_NS;
+    call->gone_ns = 0;
+    if (left_ns <= 0) {
+        withdraw_untaken(call, command);
         return;
     }
-    work_call_answer(
-        call, OUTCOME_UNKNOWN,
-        "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
-        call->ref.namespace_name, call->command);
+    snprintf(call->waits_for, sizeof call->waits_for,
+             "the job controller to take Command %.80s/%.100s%s", call->ref.namespace_name,
+             call->command, lies ? ", which lies untouched (is it up?)" : "");
+    work_call_later(call, wait_ns < left_ns ? wait_ns : left_ns, volcano_follow);
+}
+
+static void issue_again(struct work_call *call, int64_t now_ns)
+{
+    call->issued++;
+    call->is_adopted = false;
+    call->gone_ns = 0;
+    volcano_command_name(call->operation_id, call->issued, call->command);
+    call->issued_ns = now_ns;
+    issue(call);
 }
 
 static void taken(struct work_call *call, int64_t now_ns)
@@ -186,14 +201,18 @@ static void taken(struct work_call *call, int64_t now_ns)
     if (now_ns - call->gone_ns < WITHOUT_EFFECT_NS) {
         text_copy(call->waits_for, sizeof call->waits_for,
                   "the job controller to carry out the Command that it took");
-        work_call_later(call, FOLLOW_NS, read_to_follow);
+        work_call_later(call, FOLLOW_NS, volcano_follow);
+    } else if (call->withdrawn_ns != 0) {
+        work_call_answer(call, OUTCOME_TRANSIENT,
+                         "Command %s/%s was withdrawn: the job controller did not take it in time",
+                         call->ref.namespace_name, call->command);
+    } else if (call->issued < ISSUES_MAX && now_ns < withdraw_due_ns(call)) {
+        issue_again(call, now_ns);
     } else if (call->issued < ISSUES_MAX) {
-        call->issued++;
-        call->is_adopted = false;
-        call->gone_ns = 0;
-        volcano_command_name(call->operation_id, call->issued, call->command);
-        call->issued_ns = now_ns;
-        issue(call);
+        work_call_answer(call, OUTCOME_TRANSIENT,
+                         "the job controller took Command %s/%s and did nothing, and there is no "
+                         "time for another",
+                         call->ref.namespace_name, call->command);
     } else {
         work_call_answer(call, OUTCOME_REFUSED,
                          "the job controller took %d Commands and did nothing: Job %s/%s is still "
@@ -204,29 +223,45 @@ static void taken(struct work_call *call, int64_t now_ns)
     }
 }
 
+static void look_again(struct work_call *call, const struct kube_answer *answer)
+{
+    snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s", answer->message);
+    work_call_later(call, FOLLOW_NS, volcano_follow);
+}
+
 static void on_command(struct work_call *call, const struct kube_answer *answer)
 {
     int64_t now_ns = clock_now_ns();
-    if (answer->result == KUBE_OK) {
-        not_taken(call, now_ns);
-    } else if (answer->result == KUBE_NOT_FOUND) {
+    if (answer->result == KUBE_OK)
+        not_taken(call, answer->body, now_ns);
+    else if (answer->result == KUBE_NOT_FOUND)
         taken(call, now_ns);
-    } else {
-        snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s",
-                 answer->message);
-        work_call_later(call, FOLLOW_NS, read_to_follow);
-    }
+    else
+        look_again(call, answer);
+}
+
+/* A Command is taken before it is carried out: one that is still there did not cause the restart,
+ * and would cause another. */
+static void on_command_after(struct work_call *call, const struct kube_answer *answer)
+{
+    if (answer->result == KUBE_OK)
+        withdraw_surplus(call, answer->body);
+    else if (answer->result == KUBE_NOT_FOUND)
+        work_call_answer(call, OUTCOME_SUCCEEDED, "Job %s/%s is %s, %s", call->ref.namespace_name,
+                         call->ref.name, call->item.said, call->item.budget);
+    else
+        look_again(call, answer);
 }
 
 static void ask_command(struct work_call *call, work_answer_fn *fn)
 {
     AUTO_TEXT path = {0};
-    add_commands_path(call, &path);
+    volcano_add_commands_path(call, &path);
     kube_path_add(&path, call->command);
     work_call_get(call, path.bytes, fn);
 }
 
-static void follow(struct work_call *call)
+void volcano_go_on(struct work_call *call)
 {
     if (is_another(call))
         work_call_answer(call, OUTCOME_SUPERSEDED, "Job %s/%s was made anew by somebody",
@@ -234,11 +269,8 @@ static void follow(struct work_call *call)
     else if (workload_item_is_final(&call->item))
         work_call_answer(call, OUTCOME_REFUSED, "Job %s/%s has become %s", call->ref.namespace_name,
                          call->ref.name, call->item.said);
-    else if (has_restarted(call))
-        work_call_answer(call, OUTCOME_SUCCEEDED, "Job %s/%s is %s, %s", call->ref.namespace_name,
-                         call->ref.name, call->item.said, call->item.budget);
     else
-        ask_command(call, on_command);
+        ask_command(call, has_restarted(call) ? on_command_after : on_command);
 }
 
 /* --- issuing --- */
@@ -249,7 +281,7 @@ static void on_posted(struct work_call *call, const struct kube_answer *answer)
     case KUBE_OK:
     case KUBE_EXISTS: /* ours, from before */
     case KUBE_UNKNOWN:
-        work_call_later(call, FOLLOW_NS / 2, read_to_follow);
+        work_call_later(call, FOLLOW_NS / 2, volcano_follow);
         return;
     case KUBE_NOT_FOUND:
         work_call_answer(call, OUTCOME_REFUSED, "Commands of Volcano are not served: %s",
@@ -272,15 +304,16 @@ static void post(struct work_call *call)
 {
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
-    add_commands_path(call, &path);
+    volcano_add_commands_path(call, &path);
     write_command(call, &body);
     work_call_post(call, path.bytes, &body, on_posted);
 }
 
 static void on_noted(struct work_call *call, const struct kube_answer *answer)
 {
+    call->has_begun = call->has_begun || answer->result == KUBE_OK;
     if (answer->result == KUBE_OK && call->is_adopted)
-        work_call_later(call, 0, read_to_follow);
+        work_call_later(call, 0, volcano_follow);
     else if (answer->result == KUBE_OK)
         post(call);
     else if (answer->result == KUBE_CONFLICT)
@@ -293,7 +326,7 @@ static void on_noted(struct work_call *call, const struct kube_answer *answer)
 static void issue(struct work_call *call)
 {
     if (call->issued > 1 && (has_restarted(call) || workload_item_is_final(&call->item)))
-        follow(call);
+        volcano_go_on(call);
     else
         volcano_note(call, on_noted);
 }
@@ -331,6 +364,7 @@ static void begin(struct work_call *call)
     call->pods_seen_before = call->owner->pods.seen;
     call->issued = 1;
     call->issued_ns = clock_now_ns();
+    call->withdrawn_ns = 0;
     call->evicted[0] = '\0';
     if (!call->is_adopted && partition_restart(call))
         return;
@@ -356,11 +390,11 @@ void volcano_restart(struct work_call *call)
     if (is_ours(call)) {
         call->has_begun = true;
         read_state(call);
-        call->gone_ns = call->issued_ns;
+        call->gone_ns = call->withdrawn_ns != 0 ? call->withdrawn_ns : call->issued_ns;
         if (call->evicted[0] != '\0')
             partition_go_on(call);
         else
-            follow(call);
+            volcano_go_on(call);
     } else if (is_settled(call)) {
         return;
     } else if (call->item.operation[0] != '\0') {
@@ -376,23 +410,49 @@ void volcano_restart(struct work_call *call)
 
 /* --- polling --- */
 
+static void gone(struct work_call *call)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t since_ns = call->withdrawn_ns != 0 ? call->withdrawn_ns : call->issued_ns;
+    if (now_ns - since_ns < WITHOUT_EFFECT_NS)
+        work_call_tell(call, POLL_RUNNING, "the Command is gone, nothing has changed yet");
+    else if (call->withdrawn_ns != 0)
+        work_call_end(call, OUTCOME_TRANSIENT, POLL_DONE,
+                      "Command %s/%s was withdrawn: the job controller did not take it in time",
+                      call->ref.namespace_name, call->command);
+    else
+        work_call_tell(call, POLL_ABSENT, "no Command is there, and the job is as it was");
+}
+
+/* Absent where nobody follows it: started again, it finds its Command and follows it, or withdraws
+ * it. */
 static void on_command_seen(struct work_call *call, const struct kube_answer *answer)
 {
-    int64_t age_ns = clock_now_ns() - call->issued_ns;
-    if (answer->result == KUBE_OK && age_ns >= UNTOUCHED_NS)
-        work_call_tell(
-            call, POLL_RUNNING,
-            "Command %s/%s lies untouched: the job controller does not take it (is it up?)",
-            call->ref.namespace_name, call->command);
+    if (answer->result == KUBE_OK && clock_now_ns() - call->issued_ns >= UNTOUCHED_NS)
+        work_call_tell(call, POLL_ABSENT,
+                       "Command %s/%s lies untouched (is the job controller up?) and nobody "
+                       "follows it",
+                       call->ref.namespace_name, call->command);
     else if (answer->result == KUBE_OK)
         work_call_tell(call, POLL_RUNNING, "Command %s/%s is not taken yet",
                        call->ref.namespace_name, call->command);
-    else if (answer->result != KUBE_NOT_FOUND)
-        work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
-    else if (age_ns < WITHOUT_EFFECT_NS)
-        work_call_tell(call, POLL_RUNNING, "the Command was taken, nothing has changed yet");
+    else if (answer->result == KUBE_NOT_FOUND)
+        gone(call);
     else
-        work_call_tell(call, POLL_ABSENT, "no Command is there, and the job is as it was");
+        work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
+}
+
+static void on_command_left(struct work_call *call, const struct kube_answer *answer)
+{
+    if (answer->result == KUBE_OK)
+        work_call_tell(call, POLL_ABSENT,
+                       "the job has restarted without Command %s/%s, which is to be withdrawn",
+                       call->ref.namespace_name, call->command);
+    else if (answer->result == KUBE_NOT_FOUND)
+        work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %s",
+                      call->ref.namespace_name, call->ref.name, call->item.said, call->item.budget);
+    else
+        work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
 }
 
 void volcano_poll(struct work_call *call)
@@ -411,9 +471,6 @@ void volcano_poll(struct work_call *call)
                       item->namespace_name, item->name, item->said);
     else if (call->evicted[0] != '\0')
         partition_poll(call);
-    else if (has_restarted(call))
-        work_call_end(call, OUTCOME_SUCCEEDED, POLL_DONE, "Job %s/%s is %s, %s",
-                      item->namespace_name, item->name, item->said, item->budget);
     else
-        ask_command(call, on_command_seen);
+        ask_command(call, has_restarted(call) ? on_command_left : on_command_seen);
 }

@@ -8,6 +8,7 @@
 
 static const int64_t LEAST_WAIT_NS = INT64_C(20000000);       /* real time */
 static const int64_t ACTION_LIMIT_NS = INT64_C(300000000000); /* where the action names none */
+static const int64_t LONGEST_LIMIT_NS = INT64_C(2592000000000000);
 static const int64_t ASK_AGAIN_NS = INT64_C(1000000000);
 
 /* --- life --- */
@@ -18,7 +19,8 @@ static int64_t time_allowed(const struct action *action)
     if (action->params_json != NULL)
         ignore_status(
             json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
-    return json_get_int(params, "timeout_ns", ACTION_LIMIT_NS);
+    int64_t allowed_ns = json_get_int(params, "timeout_ns", 0);
+    return allowed_ns > 0 && allowed_ns < LONGEST_LIMIT_NS ? allowed_ns : ACTION_LIMIT_NS;
 }
 
 struct work_call *work_call_new(struct workloads *owner, const struct action *action, bool is_poll,
@@ -196,6 +198,28 @@ void work_call_patch(struct work_call *call, const struct text *body, work_answe
             fn);
 }
 
+static void put_precondition(struct json_writer *writer, const char *uid)
+{
+    json_add_key(writer, "preconditions");
+    json_open_object(writer);
+    json_put_string(writer, "uid", uid);
+    json_close(writer);
+}
+
+void work_call_delete(struct work_call *call, const char *path, const char *uid, work_answer_fn *fn)
+{
+    AUTO_TEXT body = {0};
+    struct json_writer writer = json_writer(&body);
+    json_open_object(&writer);
+    json_put_string(&writer, "apiVersion", "v1");
+    json_put_string(&writer, "kind", "DeleteOptions");
+    put_precondition(&writer, uid);
+    json_close(&writer);
+    request(call,
+            (struct kube_call){.method = "DELETE", .path = path, .body = {body.bytes, body.length}},
+            fn);
+}
+
 static void write_eviction(const struct pod *pod, struct text *body)
 {
     struct json_writer writer = json_writer(body);
@@ -209,10 +233,7 @@ static void write_eviction(const struct pod *pod, struct text *body)
     json_close(&writer);
     json_add_key(&writer, "deleteOptions");
     json_open_object(&writer);
-    json_add_key(&writer, "preconditions");
-    json_open_object(&writer);
-    json_put_string(&writer, "uid", pod->uid);
-    json_close(&writer);
+    put_precondition(&writer, pod->uid);
     json_close(&writer);
     json_close(&writer);
 }
@@ -239,12 +260,13 @@ static void read_again(struct work_call *call)
 
 static void not_read(struct work_call *call, const struct kube_answer *answer)
 {
-    if (answer->result == KUBE_NOT_FOUND && (call->has_begun || call->is_poll)) {
+    bool is_begun = call->has_begun || call->may_have_begun;
+    if (answer->result == KUBE_NOT_FOUND && (is_begun || call->is_poll)) {
         work_call_end(call, OUTCOME_SUPERSEDED, POLL_DONE, "%s %s/%s is gone", call->ref.kind->kind,
                       call->ref.namespace_name, call->ref.name);
     } else if (call->is_poll) {
         work_call_tell(call, POLL_UNREACHABLE, "%s", answer->message);
-    } else if (call->has_begun) {
+    } else if (is_begun) {
         snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s",
                  answer->message);
         work_call_later(call, ASK_AGAIN_NS, read_again);
@@ -302,7 +324,8 @@ void work_call_fail(struct work_call *call, const struct kube_answer *answer)
 void work_call_decide_again(struct work_call *call, work_fn *fn)
 {
     if (++call->conflicts > WORK_CONFLICTS_MAX) {
-        work_call_answer(call, call->has_begun ? OUTCOME_UNKNOWN : OUTCOME_TRANSIENT,
+        bool is_begun = call->has_begun || call->may_have_begun;
+        work_call_answer(call, is_begun ? OUTCOME_UNKNOWN : OUTCOME_TRANSIENT,
                          "%s %s/%s is changed by somebody all the time", call->ref.kind->kind,
                          call->ref.namespace_name, call->ref.name);
         return;

@@ -30,6 +30,7 @@ struct work_call {
     struct workload_item item; /* as last read from the server */
     int conflicts;
     bool has_begun;            /* something of it was written */
+    bool may_have_begun;       /* a write of it went without an answer */
     char waits_for[256];       /* what it waits for, for the answer when time is over */
     enum outcome said_outcome; /* known from the start */
     enum poll_state said_poll;
@@ -38,7 +39,9 @@ struct work_call {
     int issued;        /* Commands so far */
     char command[128]; /* name of the one that is followed */
     bool is_adopted;   /* it lay there from an earlier operation */
-    char evicted[64];  /* uid of the pod whose eviction restarts its partition; "" a Command does */
+    char command_uid[64];
+    int64_t withdrawn_ns; /* when it was to be withdrawn, as the job's mark says; 0 it was not */
+    char evicted[64]; /* uid of the pod whose eviction restarts its partition; "" a Command does */
     uint64_t pods_seen_before;
     /* suspend and resume; evictions */
     bool had_pods;
@@ -77,6 +80,9 @@ void work_call_patch(struct work_call *call, const struct text *body, work_answe
 void work_call_post(struct work_call *call, const char *path, const struct text *body,
                     work_answer_fn *fn);
 void work_call_get(struct work_call *call, const char *path, work_answer_fn *fn);
+/* Deletes what is under this path if its uid is this one: else KUBE_CONFLICT. */
+void work_call_delete(struct work_call *call, const char *path, const char *uid,
+                      work_answer_fn *fn);
 /* Evicts exactly this pod: its uid is a precondition. KUBE_BLOCKED: a disruption budget. */
 void work_call_evict(struct work_call *call, const struct pod *pod, work_answer_fn *fn);
 /* fn after a while of pipeline time; ends the call as unknown when its time is over. */

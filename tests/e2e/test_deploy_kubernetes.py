@@ -20,7 +20,7 @@ ACCOUNT = {'kind': 'ServiceAccount', 'name': 'broomd', 'namespace': 'broomwagon'
 # group/resource: verbs. What acting needs, and where its binding reaches.
 WRITES_ON_NODES = {('/nodes', 'patch'), ('/nodes/status', 'patch')}
 WRITES_ON_JOBS = {
-    ('/pods/eviction', 'create'), ('/events', 'create'), ('bus.volcano.sh/commands', 'create'),
+    ('/pods/eviction', 'create'), ('/events', 'create'), ('bus.volcano.sh/commands', 'create'), ('bus.volcano.sh/commands', 'delete'),
     ('batch.volcano.sh/jobs', 'patch'),
     ('jobset.x-k8s.io/jobsets', 'patch'), ('batch/jobs', 'patch'), ('kubeflow.org/pytorchjobs', 'patch'),
     ('trainer.kubeflow.org/trainjobs', 'patch'), ('argoproj.io/workflows', 'patch')}

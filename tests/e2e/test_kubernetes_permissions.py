@@ -7,6 +7,7 @@ from kubernetes.cluster import Cluster
 from kubernetes.scene import Scene, never
 from kubernetes.workloads import indexed_job, jobset, volcano_job
 
+ELSEWHERE = {('delete', 'commands')}     # test_kubernetes_withdrawal.py shows that it is used
 cluster = None
 
 
@@ -72,8 +73,8 @@ def test_an_enforcing_broomd_uses_every_permission_and_lacks_none():
         scene.wait_mitigated()
     assert not refused(everything), refused(everything)[:5]
     used = set(cluster.audit.counts(cluster.product, everything))
-    unused = {pair for pair in allowed() - used if pair[0] in WRITES}
-    print('reads that were not needed here:', sorted(allowed() - used - unused))
+    unused = {pair for pair in allowed() - used if pair[0] in WRITES} - ELSEWHERE
+    print('reads that were not needed here:', sorted(allowed() - used - unused - ELSEWHERE))
     assert not unused, sorted(unused)
 
 

@@ -154,7 +154,7 @@ static bool take_scripted(struct kube_client *client, const struct fake_call *ca
     return false;
 }
 
-/* POST of an object makes it, under its collection's path and its name. */
+/* POST of an object makes it, under its collection's path and its name, with the uid "made". */
 static void fake_post(struct kube_client *client, const struct fake_call *call,
                       struct kube_answer *answer)
 {
@@ -168,10 +168,32 @@ static void fake_post(struct kube_client *client, const struct fake_call *call,
              json_get_string(json_get(body, "metadata"), "name", ""));
     if (strstr(call->path, "/eviction") != NULL)
         return;
-    if (fake_find(client, path) != NULL)
+    if (fake_find(client, path) != NULL) {
         answer->result = KUBE_EXISTS;
+        return;
+    }
+    const char *metadata = strstr(call->body, "\"metadata\":{");
+    const char *rest = metadata != NULL ? metadata + strlen("\"metadata\":{") : call->body;
+    AUTO_TEXT made = {0};
+    text_add_bytes(&made, call->body, (size_t)(rest - call->body));
+    text_add(&made, metadata != NULL ? "\"uid\":\"made\"," : "");
+    text_add(&made, rest);
+    fake_set(client, path, made.bytes);
+}
+
+/* Only the object whose uid is the precondition is deleted. */
+static void fake_delete(struct kube_client *client, const struct fake_call *call,
+                        struct kube_answer *answer)
+{
+    AUTO(json_free) struct json *body = NULL;
+    AUTO(json_free) struct json *object = NULL;
+    CU_ASSERT_FATAL(json_parse(view_of(call->body), &body, NULL) == OK);
+    CU_ASSERT_FATAL(json_parse(view_of(fake_find(client, call->path)->json), &object, NULL) == OK);
+    const char *wanted = json_get_string(json_get(body, "preconditions"), "uid", "");
+    if (strcmp(wanted, json_get_string(json_get(object, "metadata"), "uid", "")) == 0)
+        fake_remove(client, call->path);
     else
-        fake_set(client, path, call->body);
+        answer->result = KUBE_CONFLICT;
 }
 
 static void fake_usual(struct kube_client *client, const struct fake_call *call,
@@ -182,6 +204,8 @@ static void fake_usual(struct kube_client *client, const struct fake_call *call,
     } else if (fake_find(client, call->path) == NULL) {
         answer->result = KUBE_NOT_FOUND;
         answer->message = "not found";
+    } else if (strcmp(call->method, "DELETE") == 0) {
+        fake_delete(client, call, answer);
     }
 }
 

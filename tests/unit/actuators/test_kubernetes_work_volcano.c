@@ -8,6 +8,7 @@
 #define COMMAND   COMMANDS "/broom-inc-3-1-4-1"
 #define WORKLOAD  "{\"kind\":\"volcano\",\"namespace\":\"default\",\"name\":\"llm\",\"uid\":\"u-1\"}"
 #define OPERATION "INC-3/1/4/1"
+#define LYING     "{\"metadata\":{\"uid\":\"c-1\"},\"target\":{\"name\":\"llm\",\"uid\":\"u-1\"}}"
 
 /* The job at the server; annotations: "" or members to add. retries < 0: absent. */
 static void set_job(struct bench *bench, const char *uid, const char *phase, int retries,
@@ -227,9 +228,9 @@ TEST(a_command_that_is_there_already_is_ours_from_before)
     bench_open(&bench);
     set_job(&bench, "u-1", "Running", 0, "");
     fake_answer_next(&bench.client, "POST", COMMANDS, KUBE_EXISTS, "already exists");
-    fake_set(&bench.client, COMMAND, "{}");
+    fake_set(&bench.client, COMMAND, LYING);
     start_with(&bench, NULL);
-    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN); /* nobody takes it */
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_TRANSIENT); /* nobody takes it: withdrawn */
     CU_ASSERT_EQUAL(count_writes(&bench, "POST", COMMANDS), 1);
     bench_close(&bench);
 }
@@ -257,24 +258,6 @@ TEST(a_missing_permission_is_refused_with_its_words)
 }
 
 /* --- a controller that is away, or forgets --- */
-
-TEST(a_command_that_nobody_takes_is_said_after_20_s)
-{
-    struct bench bench;
-    struct action action = restart_action(OPERATION, WORKLOAD);
-    bench_open(&bench);
-    set_job(&bench, "u-1", "Running", 0, "");
-    start_with(&bench, NULL);
-    int64_t took_ns = clock_now_ns() - bench.began_ns;
-    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
-    CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "does not take it (is it up?)"));
-    CU_ASSERT(took_ns >= INT64_C(20000000000));
-    keep_notes(&bench, "Running", 0, 1, bench.began_ns);
-    run_poll(&bench, &action);
-    CU_ASSERT_EQUAL(bench.result.poll, POLL_RUNNING);
-    CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "lies untouched"));
-    bench_close(&bench);
-}
 
 TEST(a_command_that_was_taken_without_effect_is_issued_once_more)
 {
@@ -377,9 +360,9 @@ TEST(a_command_that_an_earlier_operation_left_does_for_this_one)
     bench_open(&bench);
     acted_on = &bench;
     keep_notes(&bench, "Running", 0, 1, clock_now_ns() - INT64_C(600000000000));
-    fake_set(&bench.client, COMMAND, "{}");
+    fake_set(&bench.client, COMMAND, LYING);
     run_start(&bench, &action);
-    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN); /* nobody takes it */
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_TRANSIENT); /* nobody takes it: withdrawn */
     CU_ASSERT_EQUAL(count_writes(&bench, "POST", COMMANDS), 0);
     CU_ASSERT_PTR_NOT_NULL(
         strstr(body_of(&bench, "PATCH", JOB_PATH, 0), "\\\"command\\\":\\\"broom-inc-3-1-4-1\\\""));
@@ -438,7 +421,6 @@ TESTS(T(a_restart_is_one_command_by_a_name_made_of_the_operation),
       T(a_command_that_is_there_already_is_ours_from_before),
       T(a_server_that_was_not_reached_did_nothing),
       T(a_missing_permission_is_refused_with_its_words),
-      T(a_command_that_nobody_takes_is_said_after_20_s),
       T(a_command_that_was_taken_without_effect_is_issued_once_more),
       T(two_commands_without_effect_are_refused_and_said), T(a_job_that_fails_meanwhile_is_told),
       T(poll_only_reads_and_knows_each_state), T(a_start_after_a_crash_goes_on_where_it_was),
