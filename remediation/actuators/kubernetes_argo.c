@@ -162,12 +162,18 @@ static void on_evicted(struct work_call *call, const struct kube_answer *answer)
         call->pod_name = NULL;
         work_call_later(call, 5 * FOLLOW_NS, evict_next);
         return;
+    case KUBE_BUSY:
+    case KUBE_UNREACHABLE: /* others may be gone already: it cannot be said that nothing happened */
+        snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s",
+                 answer->message);
+        xfree(call->pod_name);
+        call->pod_name = NULL;
+        work_call_later(call, FOLLOW_NS, evict_next);
+        return;
     case KUBE_EXISTS:
     case KUBE_EXPIRED:
-    case KUBE_BUSY:
     case KUBE_DENIED:
     case KUBE_REFUSED:
-    case KUBE_UNREACHABLE:
     case KUBE_RESULT_COUNT:
         break;
     }
@@ -204,6 +210,15 @@ static void evict_next(struct work_call *call)
                          call->ref.namespace_name, call->ref.name);
     }
 }
+
+/* Where all pods are to start again and those from before are not remembered, old ones and new ones
+ * look alike: to evict them all could restart it twice. */
+static bool cannot_tell(const struct work_call *call)
+{
+    return call->node_count == 0 && strcmp(call->item.operation, call->operation_id) == 0;
+}
+
+static const char CANNOT_TELL[] = "which of its pods were there before this restart is not known";
 
 /* --- the restart --- */
 
@@ -245,6 +260,8 @@ void argo_restart(struct work_call *call)
                          item->name, item->said);
     else if (item->cannot_restart[0] != '\0')
         work_call_answer(call, OUTCOME_REFUSED, "%s", item->cannot_restart);
+    else if (cannot_tell(call))
+        work_call_answer(call, OUTCOME_UNKNOWN, "%s", CANNOT_TELL);
     else
         note(call);
 }
@@ -255,6 +272,8 @@ void argo_poll(struct work_call *call)
     const char *reason = NULL;
     if (strcmp(call->item.operation, call->operation_id) != 0) {
         work_call_tell(call, POLL_ABSENT, "the workload carries no mark of this operation");
+    } else if (cannot_tell(call)) {
+        work_call_tell(call, POLL_UNREACHABLE, "%s", CANNOT_TELL);
     } else if (!workloads_pods_are_synced(call->owner, &reason)) {
         work_call_tell(call, POLL_UNREACHABLE, "the pods are not known: %s",
                        reason != NULL ? reason : "not yet");

@@ -113,13 +113,16 @@ static void on_patched(struct work_call *call, const struct kube_answer *answer)
         call->has_begun = true;
         work_call_later(call, 0, read_to_decide);
         return;
-    case KUBE_CONFLICT:
     case KUBE_UNKNOWN:
+        call->may_have_begun = true;
+        work_call_decide_again(call, decide);
+        return;
+    case KUBE_CONFLICT:
         work_call_decide_again(call, decide);
         return;
     case KUBE_BUSY:
     case KUBE_UNREACHABLE:
-        if (!call->has_begun)
+        if (!call->has_begun && !call->may_have_begun)
             break;
         snprintf(call->waits_for, sizeof call->waits_for, "the API server: %.200s",
                  answer->message);
@@ -134,7 +137,13 @@ static void on_patched(struct work_call *call, const struct kube_answer *answer)
     case KUBE_RESULT_COUNT:
         break;
     }
-    work_call_fail(call, answer);
+    if (call->has_begun && answer->result != KUBE_NOT_FOUND)
+        work_call_answer(call, OUTCOME_REFUSED,
+                         "%s %s/%s is suspended by this restart and cannot be resumed: %s",
+                         call->ref.kind->kind, call->ref.namespace_name, call->ref.name,
+                         answer->message);
+    else
+        work_call_fail(call, answer);
 }
 
 static void patch(struct work_call *call, bool suspend)

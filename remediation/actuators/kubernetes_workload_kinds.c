@@ -207,10 +207,11 @@ static void read_volcano(const struct json *object, struct workload_item *item)
     add_ending_policy(json_get(spec, "policies"), &budget);
     const struct json *task = json_first(json_get(spec, "tasks"));
     for (; task != NULL; task = json_next(task)) {
+        size_t before = item->group_count;
         add_group(item, json_get_string(task, "name", "default"), 1, read_pods(task, "replicas", 1),
                   deep(task, "template", "spec"));
         add_ending_policy(json_get(task, "policies"), &budget);
-        if (item->group_count > 0)
+        if (item->group_count > before)
             item->groups[item->group_count - 1].by_partition = restarts_by_partition(
                 task, json_get(spec, "policies"));
     }

@@ -148,8 +148,41 @@ TEST(poll_tells_what_is_left_to_evict)
     bench_close(&bench);
 }
 
+TEST(a_server_that_was_busy_in_the_middle_is_asked_again)
+{
+    struct bench bench;
+    struct action action = restart_action(OPERATION, WORKLOAD);
+    open_flow(&bench, NULL, NULL);
+    bench.client.on_write = kubelet_works;
+    fake_answer_next(&bench.client, "POST", "/api/v1/namespaces/default/pods/llm-train-3",
+                     KUBE_BUSY, "too many requests");
+    run_start(&bench, &action);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUCCEEDED);
+    CU_ASSERT_EQUAL(count_writes(&bench, "POST", "/eviction"), 3);
+    bench_close(&bench);
+}
+
+TEST(a_restart_of_all_pods_whose_end_was_not_written_down_is_not_made_twice)
+{
+    struct bench bench;
+    struct action action = restart_action(OPERATION, WORKLOAD);
+    action.node_count = 0;
+    open_flow(&bench, NULL, NULL);
+    AUTO_FREE char *marked = recorded("workflow.json", "\"resourceVersion\": \"71\"",
+                                      "\"annotations\": {\"broomwagon.io/operation\": \"" OPERATION
+                                      "\"}");
+    fake_set(&bench.client, FLOW_PATH, marked);
+    run_poll(&bench, &action);
+    CU_ASSERT_EQUAL(bench.result.poll, POLL_UNREACHABLE);
+    run_start(&bench, &action);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
+    CU_ASSERT_EQUAL(bench.client.call_count, 0);
+    bench_close(&bench);
+}
+
 TESTS(T(the_pods_that_shall_leave_are_evicted_by_uid_and_no_others),
       T(a_workflow_that_an_eviction_would_end_is_refused_and_says_what_is_missing),
       T(defaults_of_the_workflow_count_for_its_templates),
       T(a_disruption_budget_that_stands_in_the_way_is_named_when_time_is_over),
-      T(poll_tells_what_is_left_to_evict))
+      T(poll_tells_what_is_left_to_evict), T(a_server_that_was_busy_in_the_middle_is_asked_again),
+      T(a_restart_of_all_pods_whose_end_was_not_written_down_is_not_made_twice))

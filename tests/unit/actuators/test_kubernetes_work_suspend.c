@@ -238,6 +238,45 @@ TEST(a_conflict_and_a_lost_answer_are_found_out_by_reading)
     bench_close(&bench);
 }
 
+static void server_dies(struct kube_client *client, const struct fake_call *call)
+{
+    controller_works(client, call);
+    if (strstr(call->body, "\"suspend\":true") != NULL)
+        fake_answer_next(client, "GET", JOB_PATH, KUBE_UNREACHABLE, "connection refused");
+}
+
+TEST(a_suspension_whose_answer_was_lost_with_the_server_is_not_said_to_have_failed)
+{
+    struct bench bench;
+    bench_open(&bench);
+    set_job(&bench, false, false, "", "");
+    tell_job_pod(&bench, "llm-0", "gb-2", "Running", NULL);
+    fake_answer_next(&bench.client, "PATCH", JOB_PATH, KUBE_UNKNOWN, "timed out");
+    start_with(&bench, server_dies);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUCCEEDED);
+    CU_ASSERT_EQUAL(count_writes(&bench, "PATCH", JOB_PATH), 2); /* not left suspended */
+    bench_close(&bench);
+}
+
+static void resume_is_denied(struct kube_client *client, const struct fake_call *call)
+{
+    controller_works(client, call);
+    fake_answer_next(client, "PATCH", JOB_PATH, KUBE_DENIED, "quota says no");
+}
+
+TEST(a_job_that_cannot_be_resumed_is_said_to_be_left_suspended)
+{
+    struct bench bench;
+    bench_open(&bench);
+    set_job(&bench, false, false, "", "");
+    tell_job_pod(&bench, "llm-0", "gb-2", "Running", NULL);
+    start_with(&bench, resume_is_denied);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_REFUSED);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(bench.reason, "is suspended by this restart and cannot be resumed: quota says no"));
+    bench_close(&bench);
+}
+
 TEST(a_job_that_changes_all_the_time_is_given_up)
 {
     struct bench bench;
@@ -389,6 +428,8 @@ TESTS(T(a_restart_suspends_waits_for_the_pods_and_resumes),
       T(a_job_whose_pods_lived_through_somebodys_resume_was_not_restarted),
       T(another_operation_that_takes_the_job_over_ends_this_one),
       T(a_conflict_and_a_lost_answer_are_found_out_by_reading),
+      T(a_suspension_whose_answer_was_lost_with_the_server_is_not_said_to_have_failed),
+      T(a_job_that_cannot_be_resumed_is_said_to_be_left_suspended),
       T(a_job_that_changes_all_the_time_is_given_up),
       T(poll_and_start_after_a_crash_find_where_it_was),
       T(a_start_under_way_is_polled_as_running_and_not_begun_twice),
