@@ -173,11 +173,17 @@ static struct action_result refused(const char *reason)
     return (struct action_result){.outcome = OUTCOME_REFUSED, .poll = POLL_DONE, .reason = reason};
 }
 
+/* What is known there, or may be, is not undone by what becomes of another request about it. */
+static bool may_be_there(const struct call *call)
+{
+    return call->kind == CALL_POLL || call->is_asking || call->may_have_acted;
+}
+
 /* It did not work this time: what that means if there is no other. */
 static struct action_result failed(const struct call *call, const char *reason)
 {
     struct action_result result = unknown(reason);
-    if (!call->may_have_acted)
+    if (!may_be_there(call))
         result.outcome = OUTCOME_TRANSIENT;
     return result;
 }
@@ -206,6 +212,8 @@ static enum next judge_missing(const struct call *call, struct action_result *re
         result->poll = POLL_ABSENT;
     } else if (call->is_asking && !call->was_conflict) {
         *result = unknown("the webhook took the operation and no longer knows it");
+    } else if (call->may_have_acted && !call->is_asking) {
+        *result = unknown("the webhook answered 404, and may have taken the operation before");
     } else {
         *result = refused(call->is_asking ? "the webhook answered 409 and knows no such operation"
                                           : "the webhook answered 404: is the URL right?");
@@ -235,8 +243,9 @@ static enum next judge(struct call *call, const struct http_answer *answer, cons
         return NEXT_ASK;
     }
     if (answer->code >= 400) {
-        *result = refused(said != NULL ? said : "the webhook refused the request");
-        return NEXT_FINISH;
+        const char *why = said != NULL ? said : "the webhook refused the request";
+        *result = may_be_there(call) ? unknown(why) : refused(why);
+        return call->is_asking ? NEXT_SEND_AGAIN : NEXT_FINISH;
     }
     if (answer->code < 200 || answer->code > 202) {
         *result = unknown("the webhook answered neither yes nor no");

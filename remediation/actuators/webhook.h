@@ -11,14 +11,16 @@
  * secret's file is read for each request, so that it can be changed.
  *
  * What an answer means:
- *   200, 201, 202 and state done        the outcome that it names; one that we do not know: unknown
- *   ... and state running               asked for again until it has ended; at the action's limit:
- * unknown
- *   ... and anything else               unknown
- *   408, 429, 5xx, no answer            sent again under the same id, more and more seldom; at the
- * limit unknown, or transient where nothing can have been done not reachable, no secret likewise;
- * transient when nothing was ever sent 409                                 the id is known there:
- * asked how it stands other 4xx                           refused 404 to a poll absent
+ *   200, 201, 202: done         the outcome that it names; one that we do not know: unknown
+ *   ...: running                asked for again until it has ended; at the action's limit unknown
+ *   ...: anything else          unknown
+ *   408, 429, 5xx, no answer    sent again under the same id, more and more seldom; at the limit
+ *                               unknown, or transient where nothing can have been done
+ *   not reachable, no secret    likewise; transient when nothing was ever sent
+ *   409                         the id is known there: asked how it stands
+ *   404 to a poll               absent
+ *   other 4xx                   refused; unknown where an earlier try may have come through, or
+ *                               when it was only asked how it stands
  */
 #ifndef BROOM_ACTUATORS_WEBHOOK_H
 #define BROOM_ACTUATORS_WEBHOOK_H

@@ -287,6 +287,43 @@ TEST(refusals_are_final_and_answers_without_sense_are_unknown)
     }
 }
 
+TEST(what_may_be_under_way_there_is_never_said_to_have_failed)
+{
+    static const struct reply cases[][3] = {
+        {{202, "{\"state\":\"running\"}"}, {429, "{}"}, {0, NULL}},
+        {{202, "{\"state\":\"running\"}"}, {401, "the secret was changed"}, {0, NULL}},
+        {{503, "{}"}, {403, "{}"}, {0, NULL}},
+        {{503, "{}"}, {404, "{}"}, {0, NULL}},
+        {{409, "{}"}, {429, "{}"}, {0, NULL}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bench bench;
+        bench_open(&bench, cases[i]);
+        start(&bench);
+        CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
+        bench_close(&bench);
+    }
+}
+
+static void end_server(void *context)
+{
+    struct bench *bench = context;
+    http_server_free(bench->server);
+    bench->server = NULL;
+}
+
+TEST(a_service_that_took_an_operation_and_went_away_is_not_said_to_have_done_nothing)
+{
+    struct bench bench;
+    bench_open(&bench, (const struct reply[]){{202, "{\"state\":\"running\"}"}, {0, NULL}});
+    struct loop_timer *timer = loop_timer_new(bench.loop, end_server, &bench);
+    loop_timer_set(timer, INT64_C(200000000)); /* 20 s: it has been asked a few times */
+    start(&bench);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_UNKNOWN);
+    loop_timer_free(timer);
+    bench_close(&bench);
+}
+
 TEST(an_id_that_is_known_there_is_asked_how_it_stands)
 {
     static const struct {
@@ -316,6 +353,7 @@ TEST(poll_only_reads_and_tells_absent_from_unreachable)
         {{200, "{\"state\":\"done\",\"outcome\":\"superseded\"}"}, POLL_DONE},
         {{500, "{}"}, POLL_UNREACHABLE},
         {{429, "{}"}, POLL_UNREACHABLE},
+        {{403, "{}"}, POLL_UNREACHABLE},
         {{200, "[]"}, POLL_UNREACHABLE},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -466,6 +504,8 @@ TESTS(T(the_page_for_receivers_gives_a_signature_that_is_ours),
       T(trouble_that_lasts_ends_at_the_action_s_limit_and_its_outcome_says_what_may_have_been),
       T(a_service_that_is_not_there_has_done_nothing_and_is_tried_until_the_limit),
       T(refusals_are_final_and_answers_without_sense_are_unknown),
+      T(what_may_be_under_way_there_is_never_said_to_have_failed),
+      T(a_service_that_took_an_operation_and_went_away_is_not_said_to_have_done_nothing),
       T(an_id_that_is_known_there_is_asked_how_it_stands),
       T(poll_only_reads_and_tells_absent_from_unreachable),
       T(a_secret_that_was_changed_is_used_at_once),
