@@ -169,14 +169,18 @@ enum status flight_add(struct flight *flight, const char *name, struct view byte
     while (at < bytes.length && (bytes.bytes[at] == ' ' || bytes.bytes[at] == '\n' ||
                                  bytes.bytes[at] == '\r' || bytes.bytes[at] == '\t'))
         at++;
-    if (at < bytes.length && bytes.bytes[at] == (char)0x80)
-        return error_set(reterr, ERR_INVALID,
-                         "%s: a pickle is not read; dump as JSON (_dump_nccl_trace_json)", name);
+    AUTO_TEXT unpacked = {0};
+    struct error error = {.status = OK};
+    if (at < bytes.length && bytes.bytes[at] == (char)0x80) {
+        if (flight_pickle_to_json(bytes, &unpacked, &error) != OK)
+            return error_set(reterr, error.status, "%s: %s", name, error.message);
+        bytes = (struct view){unpacked.bytes, unpacked.length};
+        at = 0;
+    }
     if (at == bytes.length || bytes.bytes[at] != '{') {
         flight_read_text(flight, bytes);
         return OK;
     }
-    struct error error = {.status = OK};
     if (json_parse(bytes, &root, &error) != OK)
         return error_set(reterr, error.status, "%s: %s", name, error.message);
     if (json_get(root, "communicators") != NULL) {

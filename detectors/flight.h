@@ -1,6 +1,7 @@
-/* What the communication library recorded of a stop: PyTorch Flight Recorder dumps (JSON), NCCL RAS
- * reports (text or JSON) and the time-out lines of the ProcessGroupNCCL watchdog, brought together
- * by rank, and the rule that finds who never came to the collective that all others wait in.
+/* What the communication library recorded of a stop: PyTorch Flight Recorder dumps (JSON or
+ * pickle), NCCL RAS reports (text or JSON) and the time-out lines of the ProcessGroupNCCL watchdog,
+ * brought together by rank, and the rule that finds who never came to the collective that all
+ * others wait in.
  *
  * Pure: bytes in, findings out. Each dump is bounded by its own size; ranks by JOB_RANKS_MAX.
  */
@@ -18,9 +19,9 @@ DEFINE_AUTO(struct flight, flight_free)
 
 /* Takes one file. name is its file name: the digits at the end of its stem are the rank of a Flight
  * Recorder dump (`_dump_12.json`, `nccl_trace_rank_3`). What it holds is told from the bytes: a
- * JSON object with `entries` or `pg_status` is a dump, one with `communicators` a RAS report,
- * anything else is read line by line for watchdog lines and RAS text. ERR_INVALID: a dump without a
- * rank in its name, broken JSON, or a pickle, which is not read. */
+ * JSON object (or its pickle) with `entries` or `pg_status` is a dump, one with `communicators` a
+ * RAS report, anything else is read line by line for watchdog lines and RAS text. ERR_INVALID: a
+ * dump without a rank in its name, broken JSON, a pickle that is more than plain data. */
 MUST_CHECK enum status flight_add(struct flight *flight, const char *name, struct view bytes,
                                   struct error *reterr);
 

@@ -65,6 +65,9 @@ struct flight_rank *flight_rank(struct flight *flight, int64_t rank);
 struct flight_count *flight_count(struct flight_rank *rank, int32_t group);
 void flight_list(int32_t **list, size_t *count, size_t *capacity, int64_t rank);
 
+/* Appends the value of a pickle of plain data to out. */
+MUST_CHECK enum status flight_pickle_to_json(struct view bytes, struct text *out,
+                                             struct error *reterr);
 MUST_CHECK enum status flight_read_dump(struct flight *flight, int64_t rank,
                                         const struct json *dump, struct error *reterr);
 void flight_read_ras(struct flight *flight, const struct json *report);

@@ -226,7 +226,7 @@ int cmd_detect(int argc, char **argv)
         {"job", 0, OPTION_TEXT, "JOB.json", "the job file: ranks, trays, racks, parallel sizes",
          &paths.job, NULL},
         {"flight-recorder", 0, OPTION_TEXT, "DIR",
-         "records of a hang: flight recorder dumps (JSON), NCCL RAS reports, watchdog lines",
+         "records of a hang: flight recorder dumps, NCCL RAS reports, watchdog lines",
          &paths.flight, NULL},
         {"history", 0, OPTION_TEXT, "FILE",
          "earlier faults of GPUs, trays and racks (JSON), a weak prior", &paths.history, NULL},

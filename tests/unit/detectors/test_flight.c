@@ -4,6 +4,8 @@
 
 #include "detectors/flight.h"
 
+#include <stdlib.h>
+
 enum { WORLD = 8 };
 
 /* A dump of one rank in the default group: `enqueued` all-reduces of `elements`, the last one
@@ -243,6 +245,67 @@ TEST(what_is_no_record_is_refused_with_the_reason)
     }
 }
 
+/* As Python writes them with protocol 2: rank 0 waits in operation 7, rank 1 never came. */
+TEST(a_pickle_is_read_as_its_json_would_be)
+{
+    static const char WAITS[] =
+        "\200\002}q\000(X\007\000\000\000versionq\001X\003\000\000\0002.9q\002X\011"
+        "\000\000\000pg_configq\003}q\004X\001\000\000\0000q\005}q\006(X\004\000\000"
+        "\000nameq\007h\005X\004\000\000\000descq\010X\012\000\000\000default_pgq\011"
+        "X\005\000\000\000ranksq\012X\006\000\000\000[0, 1]q\013usX\011\000\000\000"
+        "pg_statusq\014}q\015h\005}q\016(X\030\000\000\000last_enqueued_collective"
+        "q\017K\007X\031\000\000\000last_completed_collectiveq\020K\006usX\007\000"
+        "\000\000entriesq\021]q\022}q\023(X\005\000\000\000pg_idq\024K\000X\015\000"
+        "\000\000process_groupq\025h\005h\011\206q\026X\021\000\000\000collective_"
+        "seq_idq\027K\007X\006\000\000\000is_p2pq\030\211X\016\000\000\000profilin"
+        "g_nameq\031X\017\000\000\000nccl:all_reduceq\032X\005\000\000\000stateq\033"
+        "X\011\000\000\000scheduledq\034X\007\000\000\000retiredq\035\211X\017\000"
+        "\000\000time_created_nsq\036\212\010\212\302!\364\357\326g\030X\032\000\000"
+        "\000time_discovered_started_nsq\037NX\013\000\000\000duration_msq G\277\340"
+        "\000\000\000\000\000\000X\013\000\000\000input_sizesq!]q\042]q#(K\020J\377"
+        "\377\377\377Jp\021\001\000eauau.";
+    static const char NEVER_CAME[] =
+        "\200\002}q\000(X\007\000\000\000versionq\001X\003\000\000\0002.9q\002X\011"
+        "\000\000\000pg_configq\003}q\004X\001\000\000\0000q\005}q\006(X\004\000\000"
+        "\000nameq\007h\005X\004\000\000\000descq\010X\012\000\000\000default_pgq\011"
+        "X\005\000\000\000ranksq\012X\006\000\000\000[0, 1]q\013usX\011\000\000\000"
+        "pg_statusq\014}q\015h\005}q\016(X\030\000\000\000last_enqueued_collective"
+        "q\017K\006X\031\000\000\000last_completed_collectiveq\020K\006usX\007\000"
+        "\000\000entriesq\021]q\022u.";
+    AUTO(flight_free) struct flight *flight = flight_new();
+    struct error error = {.status = OK};
+
+    CU_ASSERT_EQUAL(
+        flight_add(flight, "trace_rank_0", (struct view){WAITS, sizeof WAITS - 1}, &error), OK);
+    CU_ASSERT_EQUAL(flight_add(flight, "trace_rank_1",
+                               (struct view){NEVER_CAME, sizeof NEVER_CAME - 1}, &error),
+                    OK);
+    assert_finding(flight, 2, FLIGHT_NEVER_ENTERED, 1, -1);
+    struct flight_finding finding = flight_judge(flight, 2);
+    CU_ASSERT(llabs(finding.newest_ns - 1758610505592849034) < 1000); /* numbers are doubles */
+    flight_finding_done(&finding);
+    /* Wherever it is cut it is refused, and read no further than it reaches. */
+    for (size_t cut = 1; cut + 1 < sizeof WAITS; cut++)
+        CU_ASSERT_EQUAL(flight_add(flight, "trace_rank_0", (struct view){WAITS, cut}, &error),
+                        ERR_INVALID);
+}
+
+TEST(a_pickle_that_would_call_something_is_refused)
+{
+    static const char CALLS[] = "\200\002cos\nsystem\nq\000U\004trueq\001\205q\002Rq\003.";
+    static const char DEEP[] = "\200\002]q\000h\000a."; /* a list that holds itself */
+    AUTO(flight_free) struct flight *flight = flight_new();
+    struct error error = {.status = OK};
+
+    CU_ASSERT_EQUAL(
+        flight_add(flight, "trace_rank_0", (struct view){CALLS, sizeof CALLS - 1}, &error),
+        ERR_INVALID);
+    CU_ASSERT_PTR_NOT_NULL(strstr(error.message, "not plain data"));
+    CU_ASSERT_EQUAL(
+        flight_add(flight, "trace_rank_0", (struct view){DEEP, sizeof DEEP - 1}, &error),
+        ERR_INVALID);
+}
+
 TEST(a_hang_of_the_samples_names_the_rank_that_the_dumps_accuse)
 {
     AUTO(flight_free) struct flight *flight = flight_new();
@@ -291,7 +354,8 @@ TEST(records_without_a_time_are_of_the_hang_that_the_samples_show)
     feed_close(&feed);
 }
 
-TESTS(T(the_rank_with_the_lowest_enqueued_collective_never_came),
+TESTS(T(a_pickle_is_read_as_its_json_would_be), T(a_pickle_that_would_call_something_is_refused),
+      T(the_rank_with_the_lowest_enqueued_collective_never_came),
       T(a_rank_that_is_still_in_what_its_peers_finished_is_left_behind),
       T(a_rank_without_a_dump_is_the_suspect_when_all_others_wait_for_it),
       T(two_dumps_of_eight_say_nothing_about_those_that_were_not_collected),
