@@ -11,10 +11,16 @@
 static const unsigned JOB_ALONE = 1u << SLURM_READ_JOB;
 static const unsigned JOB_AND_RESERVATIONS = 1u << SLURM_READ_JOB | 1u << SLURM_READ_RESERVATIONS;
 
+/* Held by our requeue, which the mark counts: a later requeue into a hold is somebody else's. */
+static bool is_held_by_us(const struct slurm_job *job, const struct slurm_mark *mark)
+{
+    return slurm_job_is_held(job) && job->restarts == mark->restarts + 1;
+}
+
 bool slurm_restart_refusal(const struct slurm_job *job, bool requeue_always, struct text *out)
 {
     struct slurm_mark mark;
-    bool ours = slurm_mark_read(job->admin_comment, &mark) && job->restarts > mark.restarts;
+    bool ours = slurm_mark_read(job->admin_comment, &mark) && is_held_by_us(job, &mark);
     if (slurm_job_has_ended(job))
         text_addf(out, "Slurm job %s has ended (%s): a restart would undo that", job->id,
                   job->state);
@@ -297,7 +303,7 @@ static void restart_read(struct slurm_call *call)
     bool is_ours = slurm_mark_read(call->job.admin_comment, &mark) &&
                    strcmp(mark.operation_id, call->operation_id) == 0;
     bool has_happened = is_ours && call->job.restarts > mark.restarts;
-    if (has_happened && slurm_job_is_held(&call->job))
+    if (has_happened && is_held_by_us(&call->job, &mark))
         place(call);
     else if (has_happened && !slurm_job_has_ended(&call->job))
         slurm_finish(call, OUTCOME_SUCCEEDED, POLL_DONE,
@@ -338,7 +344,7 @@ static void restart_polled(struct slurm_call *call)
     else if (call->job.restarts <= mark.restarts)
         slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT, "job %s has not been requeued",
                      call->job_id);
-    else if (slurm_job_is_held(&call->job))
+    else if (is_held_by_us(&call->job, &mark))
         slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT,
                      "job %s is requeued and held: the operation is to be gone on with",
                      call->job_id);

@@ -424,6 +424,22 @@ TEST(a_restart_that_is_gone_on_with_puts_the_spares_where_the_mark_says_and_does
     bench_close(&bench);
 }
 
+TEST(a_hold_of_somebody_after_a_restart_of_ours_is_never_released)
+{
+    struct bench bench;
+    struct action next = restart_onto_spare();
+    bench_open(&bench);
+    /* Requeued by us once, and by an operator, into a hold, later. */
+    put_job(&bench, "PENDING", "job_requeued_in_held_state", 2,
+            "   AdminComment=broom:INC-1/1/4/1 restarts=0 nodes=r1n[01-02] \n");
+    check(&bench, POLL, restart_onto_spare(), OUTCOME_SUCCEEDED, POLL_DONE, "was requeued");
+    text_copy(next.operation_id, sizeof next.operation_id, "INC-2/1/4/1");
+    check(&bench, START, next, OUTCOME_REFUSED, POLL_DONE, "not by broomd");
+    CU_ASSERT_EQUAL(count_calls(&bench, "release"), 0);
+    CU_ASSERT_EQUAL(count_calls(&bench, "update"), 0);
+    bench_close(&bench);
+}
+
 TEST(named_nodes_that_slurm_refuses_leave_no_job_held)
 {
     struct bench bench;
@@ -553,6 +569,7 @@ TESTS(T(what_slurm_does_not_tell_whole_is_no_world),
       T(a_restart_marks_requeues_reserves_lists_and_releases_in_this_order),
       T(a_requeue_whose_answer_is_lost_is_read_and_never_repeated_blindly),
       T(a_restart_that_is_gone_on_with_puts_the_spares_where_the_mark_says_and_does_not_requeue),
+      T(a_hold_of_somebody_after_a_restart_of_ours_is_never_released),
       T(named_nodes_that_slurm_refuses_leave_no_job_held),
       T(a_step_that_fails_after_the_requeue_is_unknown_and_before_it_nothing_happened),
       T(a_job_that_slurm_requeued_by_itself_only_gets_its_nodes),
