@@ -88,6 +88,8 @@ void events_free(struct events *events)
 void events_set_silent(struct events *events, bool is_silent)
 {
     events->is_silent = is_silent;
+    while (is_silent && events->first != NULL) /* what waits is not told */
+        drop_first(events);
 }
 
 /* reasons: one CamelCase word for the beginning, one for the end. */
