@@ -355,6 +355,22 @@ TEST(in_mode_observe_nothing_is_written_of_its_own_accord)
     close_port(&test);
 }
 
+TEST(events_that_wait_to_be_told_when_the_mode_becomes_observe_are_not)
+{
+    struct port_bench test;
+    open_port(&test, false);
+    add_rack(&test);
+    tell_job(&test, true);
+    CU_ASSERT_EQUAL(run_verb(&test, VERB_CORDON, NULL), OUTCOME_SUCCEEDED);
+    kubernetes_set_reads_only(test.actuator, true);
+    struct loop_timer *timer = loop_timer_new(test.bench.loop, stop, test.bench.loop);
+    loop_timer_set(timer, 700000000); /* they would hold back half a second */
+    loop_run(test.bench.loop);
+    loop_timer_free(timer);
+    CU_ASSERT_EQUAL(fake_count(&test.bench.client, "POST", "/events"), 0);
+    close_port(&test);
+}
+
 TEST(what_kubernetes_cannot_do_is_refused)
 {
     struct port_bench test;
@@ -395,4 +411,5 @@ TESTS(T(the_world_is_known_only_when_every_picture_is_whole),
       T(trays_that_stand_free_are_held_where_the_plan_wants_its_spares),
       T(beginning_and_end_are_told_once_on_the_node_and_on_the_job), T(a_failure_is_a_warning),
       T(in_mode_observe_nothing_is_written_of_its_own_accord),
+      T(events_that_wait_to_be_told_when_the_mode_becomes_observe_are_not),
       T(what_kubernetes_cannot_do_is_refused), T(what_is_under_way_at_the_end_is_dropped))
