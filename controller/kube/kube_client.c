@@ -183,13 +183,6 @@ static bool answer_request(struct kube_request *request, const struct kube_answe
     return client_leave(client);
 }
 
-static bool fail_unsent(struct kube_request *request, const char *message)
-{
-    request_unlink(request);
-    return answer_request(request,
-                          &(struct kube_answer){.result = KUBE_UNREACHABLE, .message = message});
-}
-
 /* A read that was not done is asked again while its time lasts. */
 static bool retry_later(struct kube_request *request, const struct kube_answer *answer)
 {
@@ -209,6 +202,14 @@ static bool retry_later(struct kube_request *request, const struct kube_answer *
     TAILQ_INSERT_TAIL(&request->client->waiting[request->priority], request, entry);
     wake(request->client);
     return true;
+}
+
+/* False when the client is gone. What was never sent has no time of its own to be tried in. */
+static bool fail_unsent(struct kube_request *request, const char *message)
+{
+    const struct kube_answer answer = {.result = KUBE_UNREACHABLE, .message = message};
+    request_unlink(request);
+    return retry_later(request, &answer) || answer_request(request, &answer);
 }
 
 static void on_http_answer(void *context, const struct http_answer *http)
@@ -314,11 +315,11 @@ static bool send_request(struct kube_request *request)
     AUTO_TEXT url = {0};
     AUTO_TEXT token = {0};
     struct error error;
+    if (request->deadline_ns == 0)
+        request->deadline_ns = now_ns() + request->timeout_ns;
     if (!read_token(config, &token, &error))
         return fail_unsent(request, error.message);
     text_addf(&url, "%s%s", config->server, request->path);
-    if (request->deadline_ns == 0)
-        request->deadline_ns = now_ns() + request->timeout_ns;
     int64_t left_ms = (request->deadline_ns - now_ns()) / 1000000;
     struct http_call call = {
         .method = request->method,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { STREAM_SECONDS = 30, EMPTY_MAX = 3, REASON_BYTES = 320 };
-enum { IDLE_MS_DEFAULT = 45000, BACKOFF_MS_DEFAULT = 500, BACKOFF_GROWTH_MAX = 30 };
+enum { IDLE_MS_DEFAULT = 45000, BACKOFF_MS_DEFAULT = 500, BACKOFF_GROWTH_MAX = 10 };
 static const int64_t SECOND_NS = 1000000000;
 static const int64_t ABSENT_NS = 300000000000;
 /* A stream that lived this long without an error was no failure. */
@@ -86,7 +86,7 @@ static void tell_trouble(struct kube_watch *watch, const char *what, const char 
 
 static int64_t backoff_ns(const struct kube_watch *watch)
 {
-    int64_t growth = watch->failures < 5 ? 1 << watch->failures : BACKOFF_GROWTH_MAX;
+    int64_t growth = watch->failures < 4 ? 1 << watch->failures : BACKOFF_GROWTH_MAX;
     return (int64_t)watch->params.backoff_ms * 1000000 * growth;
 }
 

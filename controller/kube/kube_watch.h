@@ -24,7 +24,7 @@ struct kube_watch_params {
     /* The picture is whole (after each list), or is not any more (reason not NULL). May be NULL. */
     void (*on_state)(void *context, bool is_synced, const char *reason);
     void *context;
-    int backoff_ms; /* first wait after a failure, doubling to 30 times of it; 0: 500 */
+    int backoff_ms; /* first wait after a failure, doubling to 10 times of it; 0: 500 */
     int idle_ms;    /* a watch without a byte for so long is asked for anew; 0: 45 s */
 };
 

@@ -271,6 +271,19 @@ TEST(a_token_file_is_read_again_for_each_call)
     CU_ASSERT_EQUAL(test.result, KUBE_UNREACHABLE);
     CU_ASSERT_PTR_NOT_NULL(strstr(test.message, name));
     CU_ASSERT_EQUAL(test.requests, 2);
+    test.answers = 0;
+    kube_call_start(test.bench.client,
+                    &(struct kube_call){.method = "GET", .path = "/x", .priority = KUBE_READ},
+                    on_answer, &test);
+    kube_bench_run_ms(&test.bench, 50);
+    CU_ASSERT_EQUAL(test.answers, 0); /* a read waits for the file to be there again */
+    FILE *file = fopen(name, "we");
+    CU_ASSERT_FATAL(file != NULL);
+    fputs("third", file);
+    fclose(file);
+    kube_bench_until(&test.bench, &test.answers, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(test.last_head, "Bearer third\r\n"));
+    unlink(name);
     close_test(&test);
 }
 
