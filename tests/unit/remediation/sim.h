@@ -61,6 +61,8 @@ struct sim {
     int64_t restarts, restarts_max;
     const char *says_phase; /* what the job says of itself */
 
+    const char *other_job_node; /* holds the one rank of another job; NULL none */
+    int64_t checkpoint_time_ns;
     const char *waiting_for, *refusal; /* what the cluster says of the job; NULL nothing */
     const char *elsewhere; /* the scheduler takes this node instead of the first spare */
     bool restart_waits;    /* a restart is answered when the job runs again, not before */
@@ -467,11 +469,20 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
                             .restart_refusal = sim->refusal,
                             .stuck_nodes = stuck,
                             .stuck_count = sim->starts_at_ns != 0 ? stuck_count : 0};
+    job.checkpoint_time_ns = sim->checkpoint_time_ns;
+    struct world_job other = {.name = "other/job",
+                              .phase = "running",
+                              .restarts = -1,
+                              .restarts_max = -1,
+                              .checkpoint_step = -1,
+                              .rank_nodes = &sim->other_job_node,
+                              .rank_count = 1};
+    const struct world_job jobs[] = {job, other};
     struct world world = {.known = sim->world_known,
                           .nodes = nodes,
                           .node_count = count,
-                          .jobs = &job,
-                          .job_count = 1};
+                          .jobs = jobs,
+                          .job_count = sim->other_job_node != NULL ? 2 : 1};
     remediation_world(sim->core, &world, sim->now_ns);
 }
 

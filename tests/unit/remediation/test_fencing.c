@@ -124,6 +124,40 @@ TEST(a_fence_that_never_answers_is_passed_by_and_its_late_answer_still_counts)
     sim_done(&sim);
 }
 
+TEST(what_is_off_already_or_works_for_others_is_not_powered_off)
+{
+    for (int others = 0; others < 2; others++) {
+        struct sim sim;
+        lose_a_tray(&sim, fencing);
+        if (others) {
+            sim.other_job_node = "n0-03";
+            sim_node(&sim, "n0-03")->ready = true;
+        } else {
+            CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
+        }
+        CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+        CU_ASSERT_EQUAL(sim.fences, 0);
+        CU_ASSERT_TRUE(log_says(&sim, "No node is to be powered off"));
+        sim_done(&sim);
+    }
+}
+
+TEST(a_stuck_node_of_no_incident_needs_the_clusters_own_mark)
+{
+    struct sim sim;
+    lose_a_tray(&sim, forcing);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
+    sim_node(&sim, "n1-17")->stuck = true;
+    sim_node(&sim, "n1-17")->ready = false;
+    sim_run(&sim, 30);
+    CU_ASSERT_TRUE(waits_for(&sim, "once it is off, mark it out-of-service in the cluster"));
+    CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n1-17"), ERR_NOT_FOUND);
+    sim_node(&sim, "n1-17")->fenced_by = "taint out-of-service";
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 300));
+    CU_ASSERT_EQUAL(sim.force_deletes, 1);
+    sim_done(&sim);
+}
+
 TEST(a_drain_moves_what_else_runs_there_before_anything_is_saved)
 {
     struct sim sim;
@@ -332,6 +366,8 @@ TEST(fencing_and_deleting_happen_once_wherever_we_are_killed)
 TESTS(T(a_fence_step_that_succeeds_vouches_for_its_nodes),
       T(a_refused_fence_ends_the_plan_or_is_passed_by_as_the_plan_says),
       T(a_fence_that_never_answers_is_passed_by_and_its_late_answer_still_counts),
+      T(what_is_off_already_or_works_for_others_is_not_powered_off),
+      T(a_stuck_node_of_no_incident_needs_the_clusters_own_mark),
       T(a_drain_moves_what_else_runs_there_before_anything_is_saved),
       T(pods_that_never_end_wait_for_a_person_where_the_plan_deletes_none_by_force),
       T(cordoned_is_not_fenced_and_a_persons_word_is_asked_for_once),

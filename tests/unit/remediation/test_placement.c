@@ -32,6 +32,17 @@ static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
     sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
 }
 
+/* Cordon and restart, wherever the scheduler likes. */
+static struct policy_set *without_spares(void)
+{
+    struct policy_set *set = sim_enforce();
+    struct plan *plan = &set->items[0]->plans[1];
+    struct plan_step *spare = sim_plan_step(set, STEP_CHOOSE_SPARE);
+    memmove(spare, spare + 1, (size_t)(&plan->steps[plan->count] - (spare + 1)) * sizeof *spare);
+    plan->count--;
+    return set;
+}
+
 static bool log_says(const struct sim *sim, const char *words)
 {
     return strstr(sim->log.bytes, words) != NULL;
@@ -163,6 +174,38 @@ TEST(a_restart_past_its_deadline_says_what_the_cluster_waited_for)
     sim_done(&sim);
 }
 
+TEST(where_no_spare_is_named_the_schedulers_choice_is_written_down)
+{
+    struct sim sim;
+    lose_a_tray(&sim, without_spares);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
+    for (int r = 0; r < sim_ranks(&sim); r++)
+        if (strcmp(sim.rank_node[r], "n0-03") == 0)
+            sim.rank_node[r] = "n1-16";
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_TRUE(log_says(&sim, "The scheduler chose n0-03 -> n1-16"));
+    CU_ASSERT_EQUAL(sim.promises, 0);
+    CU_ASSERT_EQUAL(sim.settles, 0);
+    sim_done(&sim);
+}
+
+TEST(a_promised_spare_that_fails_before_the_restart_is_chosen_again)
+{
+    struct sim sim;
+    lose_a_tray(&sim, sim_enforce);
+    answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 1);
+    while (sim.bad_count > 0)
+        sim_tick(&sim);
+    sim_node(&sim, "n0-16")->gpus_missing = 1;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_TRUE(log_says(&sim, "Promised spare n0-16 is not usable now: choosing again"));
+    CU_ASSERT_TRUE(sim_job_uses(&sim, "n0-17"));
+    CU_ASSERT_EQUAL(sim.releases, 1);
+    CU_ASSERT_EQUAL(sim.settles, 1);
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
 TEST(one_restart_for_two_incidents_settles_the_spares_of_both)
 {
     struct sim sim;
@@ -210,4 +253,6 @@ TESTS(T(spares_that_the_job_runs_on_are_settled_once_it_is_verified_and_not_befo
       T(a_tray_that_is_not_ready_in_its_domain_is_waited_for_and_named),
       T(a_restart_past_its_deadline_says_what_the_cluster_waited_for),
       T(spares_of_a_restart_that_never_came_are_given_back_a_while_after_it_was_closed),
+      T(where_no_spare_is_named_the_schedulers_choice_is_written_down),
+      T(a_promised_spare_that_fails_before_the_restart_is_chosen_again),
       T(one_restart_for_two_incidents_settles_the_spares_of_both))

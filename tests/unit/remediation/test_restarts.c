@@ -21,6 +21,16 @@ static struct policy_set *paging(void)
     return set;
 }
 
+static struct policy_set *roomy(void)
+{
+    struct policy_set *set = sim_enforce();
+    for (size_t i = 0; i < set->items[0]->budget_count; i++) {
+        set->items[0]->budgets[i].percent = NAN;
+        set->items[0]->budgets[i].count = 100;
+    }
+    return set;
+}
+
 static struct policy_set *approving(void)
 {
     return sim_approve();
@@ -178,6 +188,47 @@ TEST(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident)
     sim_done(&sim);
 }
 
+TEST(an_incident_that_is_open_tells_of_the_restart_that_does_not_end)
+{
+    struct sim sim;
+    sim_init(&sim, 1, 1, 18, paging); /* no spare: it holds */
+    look(&sim, 120);
+    sim_lose_tray(&sim, "n0-03");
+    sim_run(&sim, 6);
+    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
+    int told = sim.notifies;
+    set_phase(&sim, "restarting");
+    look(&sim, 20 * 60);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    CU_ASSERT_EQUAL(sim.notifies, told + 1);
+    CU_ASSERT_TRUE(log_says(&sim, "restart_stuck"));
+    sim_done(&sim);
+}
+
+TEST(three_restarts_of_ours_without_a_step_need_a_person)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, roomy);
+    look(&sim, 120);
+    sim_lose_tray(&sim, "n0-03");
+    sim.swallow_restart = true;
+    for (int i = 1; i <= 3; i++) {
+        char ref[16];
+        snprintf(ref, sizeof ref, "INC-%d", i);
+        sim_run(&sim, 6);
+        sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
+        CU_ASSERT_TRUE(sim_until(&sim, i, PHASE_ESCALATED, 1500));
+        CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_DECLINE, ref), OK);
+        sim_run(&sim, 20);
+    }
+    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
+    CU_ASSERT_TRUE(sim_until(&sim, 4, PHASE_HOLDING, 100));
+    CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 4)->waiting_for,
+                                  "broomd restarted job default/llm 3 times and it made no new"));
+    sim_done(&sim);
+}
+
 TEST(three_restarts_by_others_without_a_step_are_told_once)
 {
     struct sim sim;
@@ -225,10 +276,11 @@ TEST(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted)
     CU_ASSERT_TRUE(said < acted);
     sim_done(&sim);
     lose_a_tray(&sim, approving);
+    sim.checkpoint_time_ns = SIM_START + 100 * SECOND;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
     CU_ASSERT_TRUE(waits_for(&sim, "a person's approval to cordon the trays"));
     sim_run(&sim, 5);
-    CU_ASSERT_TRUE(waits_for(&sim, "; the job resumes from step 100; "));
+    CU_ASSERT_TRUE(waits_for(&sim, "; the job resumes from step 100, saved 2027-"));
     sim_done(&sim);
 }
 
@@ -237,6 +289,8 @@ TESTS(T(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned),
       T(a_job_that_has_ended_is_never_started_anew), T(a_failed_job_that_may_be_restarted_is),
       T(a_restart_that_somebody_makes_already_is_joined_and_not_doubled),
       T(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident),
+      T(an_incident_that_is_open_tells_of_the_restart_that_does_not_end),
+      T(three_restarts_of_ours_without_a_step_need_a_person),
       T(three_restarts_by_others_without_a_step_are_told_once),
       T(restarts_with_steps_between_them_are_nobodys_business),
       T(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted))
