@@ -4,7 +4,7 @@
 #include <regex.h>
 #include <string.h>
 
-enum { PATTERN_BYTES_MAX = 256 };
+enum { PATTERN_BYTES_MAX = 256, COPIES_MAX = 256 };
 
 struct member {
     char *exact;
@@ -38,13 +38,25 @@ void hypernode_free(struct hypernode *hypernode)
     xfree(hypernode);
 }
 
+/* 18 of "{2,18}"; what is over COPIES_MAX need not be exact. */
+static size_t largest_count(const char *brace)
+{
+    size_t largest = 0, number = 0;
+    for (const char *c = brace + 1; *c != '\0' && *c != '}' && number <= COPIES_MAX; c++) {
+        number = *c >= '0' && *c <= '9' ? number * 10 + (size_t)(*c - '0') : 0;
+        largest = number > largest ? number : largest;
+    }
+    return largest;
+}
+
 /* Repetitions of repetitions would make it as large as whoever writes it likes. */
 static bool is_modest(const char *pattern)
 {
-    size_t length = strlen(pattern), repetitions = 0;
-    for (const char *c = pattern; *c != '\0'; c++)
-        repetitions += *c == '{';
-    return length > 0 && length <= PATTERN_BYTES_MAX && repetitions <= 2;
+    size_t length = strlen(pattern), copies = 1;
+    for (const char *c = pattern; *c != '\0' && copies <= COPIES_MAX; c++)
+        if (*c == '{' && largest_count(c) > 1)
+            copies *= largest_count(c);
+    return length > 0 && length <= PATTERN_BYTES_MAX && copies <= COPIES_MAX;
 }
 
 /* Volcano's patterns are Go's: of what POSIX lacks, people use \d. */

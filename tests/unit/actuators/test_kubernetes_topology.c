@@ -150,6 +150,7 @@ TEST(a_selector_that_is_not_understood_has_no_member)
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"(\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"((a{9}){9}){9}\"}}}",
+        "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"(a{9000}){9000}\"}}}",
         "{\"type\":\"Node\",\"selector\":{\"labelMatch\":{}}}",
         ("{\"type\":\"Node\",\"selector\":{\"labelMatch\":{\"matchExpressions\":[{\"key\":\"a\","
          "\"operator\":\"Gt\",\"values\":[\"1\"]}]}}}"),
