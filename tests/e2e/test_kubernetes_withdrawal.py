@@ -33,7 +33,7 @@ def uids():
 
 
 def test_a_command_that_nobody_took_is_withdrawn_and_restarts_nothing_later():
-    with ShortScene(cluster, volcano_job('train', 16), restart_timeout='16s') as here:
+    with ShortScene(cluster, volcano_job('train', 16), restart_timeout='12s') as here:
         before = uids()
         cluster.freeze('volcano')
         here.training.tray_dies(sorted(here.used())[0])
