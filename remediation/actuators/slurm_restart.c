@@ -87,7 +87,8 @@ static void make_lists(const struct slurm_call *call, struct lists *lists)
         ignore_status(hostlist_expand(view_of(call->job.required_nodes), &before, NULL));
     ignore_status(hostlist_expand(view_of(call->job.excluded_nodes), &lists->excluded, NULL));
     for (size_t i = 0; i < call->nodes_wanted.count; i++)
-        names_add_new(&lists->excluded, call->nodes_wanted.items[i]);
+        if (hostlist_is_name(call->nodes_wanted.items[i])) /* a rank may say anything of its host */
+            names_add_new(&lists->excluded, call->nodes_wanted.items[i]);
     for (size_t i = 0; i < before.count; i++)
         if (index_of(&call->nodes_wanted, before.items[i]) == call->nodes_wanted.count)
             names_add_new(&lists->required, before.items[i]);

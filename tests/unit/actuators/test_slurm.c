@@ -440,6 +440,19 @@ TEST(a_hold_of_somebody_after_a_restart_of_ours_is_never_released)
     bench_close(&bench);
 }
 
+TEST(a_host_that_is_no_node_name_is_not_written_into_a_list)
+{
+    static const char *const leave[] = {"r1n02", "r1n[03-18],r2n01"};
+    struct bench bench;
+    struct action action = restart_onto_spare();
+    bench_open(&bench);
+    action.nodes = leave;
+    action.node_count = 2;
+    check(&bench, START, action, OUTCOME_SUCCEEDED, POLL_DONE, "away from r1n02");
+    CU_ASSERT_EQUAL(count_calls(&bench, "ExcNodeList=r1n02 ReqNodeList=r1n[01,17]"), 1);
+    bench_close(&bench);
+}
+
 TEST(named_nodes_that_slurm_refuses_leave_no_job_held)
 {
     struct bench bench;
@@ -570,6 +583,7 @@ TESTS(T(what_slurm_does_not_tell_whole_is_no_world),
       T(a_requeue_whose_answer_is_lost_is_read_and_never_repeated_blindly),
       T(a_restart_that_is_gone_on_with_puts_the_spares_where_the_mark_says_and_does_not_requeue),
       T(a_hold_of_somebody_after_a_restart_of_ours_is_never_released),
+      T(a_host_that_is_no_node_name_is_not_written_into_a_list),
       T(named_nodes_that_slurm_refuses_leave_no_job_held),
       T(a_step_that_fails_after_the_requeue_is_unknown_and_before_it_nothing_happened),
       T(a_job_that_slurm_requeued_by_itself_only_gets_its_nodes),
