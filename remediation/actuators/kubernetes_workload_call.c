@@ -283,6 +283,9 @@ static void on_object(struct work_call *call, const struct kube_answer *answer)
     }
     workload_item_done(&call->item);
     workload_item_read(call->ref.kind, answer->body, &call->item);
+    /* From here on it is this object, also where the job's document names no uid. */
+    if (call->ref.uid[0] == '\0' && !text_copy(call->ref.uid, sizeof call->ref.uid, call->item.uid))
+        call->ref.uid[0] = '\0';
     call->on_item(call);
 }
 

@@ -185,6 +185,29 @@ TEST(a_job_of_the_same_name_with_another_uid_is_left_alone)
     bench_close(&bench);
 }
 
+static void somebody_makes_it_anew(struct kube_client *client, const struct fake_call *call)
+{
+    if (strcmp(call->method, "POST") != 0)
+        return;
+    fake_remove(client, COMMAND);
+    set_job(acted_on, "u-2", "Running", 0, "");
+}
+
+TEST(a_job_that_is_made_anew_meanwhile_is_not_restarted_in_its_place)
+{
+    struct bench bench;
+    struct action action = restart_action(
+        OPERATION, "{\"kind\":\"volcano\",\"namespace\":\"default\",\"name\":\"llm\"}");
+    bench_open(&bench);
+    acted_on = &bench;
+    bench.client.on_write = somebody_makes_it_anew;
+    set_job(&bench, "u-1", "Running", 0, "");
+    run_start(&bench, &action);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUPERSEDED);
+    CU_ASSERT_EQUAL(count_writes(&bench, "POST", COMMANDS), 1);
+    bench_close(&bench);
+}
+
 TEST(a_job_that_is_not_there_is_refused_by_name)
 {
     struct bench bench;
@@ -415,6 +438,7 @@ TESTS(T(a_restart_is_one_command_by_a_name_made_of_the_operation),
       T(a_job_that_has_ended_is_not_restarted), T(a_retry_that_would_end_the_job_is_refused),
       T(a_job_that_restarts_by_its_own_policy_gets_no_second_retry),
       T(a_job_of_the_same_name_with_another_uid_is_left_alone),
+      T(a_job_that_is_made_anew_meanwhile_is_not_restarted_in_its_place),
       T(a_job_that_is_not_there_is_refused_by_name),
       T(a_job_that_was_changed_meanwhile_is_read_and_decided_again),
       T(a_command_whose_answer_was_lost_is_followed_and_not_posted_again),
