@@ -12,7 +12,12 @@
 
 static const int64_t NS_PER_S = 1000000000;
 
-enum { LAYOUT_EVERY_S = 5, TELEMETRY_WINDOW_S = 60, SOURCE_NAME_BYTES = 64 };
+enum {
+    LAYOUT_EVERY_S = 5,
+    TELEMETRY_WINDOW_S = 60,
+    SOURCE_NAME_BYTES = 64,
+    FIRST_WORLD_LIMIT_S = 30
+};
 
 struct pipeline {
     struct pipeline_params params;
@@ -27,6 +32,8 @@ struct pipeline {
     struct world *world;
     bool is_describing;
     int64_t described_ns;
+    int64_t began_ns;    /* the first tick */
+    bool holds_verdicts; /* accusations wait for the first world */
     int64_t layouts_ns;
     int64_t layouts;
     bool is_warming;         /* fed from the recording of the time before a restart */
@@ -46,6 +53,7 @@ struct pipeline {
 };
 
 static void drain(struct pipeline *pipeline);
+static void tell_held_verdicts(struct pipeline *pipeline);
 
 /* ---- act: what the core asked for, once it is durable ---- */
 
@@ -77,6 +85,7 @@ static void on_world(void *context, const struct world *world)
         jobs_learn_world(pipeline->jobs, world);
     }
     remediation_world(pipeline->core, world, pipeline->now_ns);
+    tell_held_verdicts(pipeline);
     drain(pipeline);
 }
 
@@ -241,13 +250,50 @@ static void fold(struct pipeline *pipeline, const struct live_job *live,
     capture_new_incidents(pipeline, known, &ours);
 }
 
+/* A rack that fails is told tray by tray, and only the cluster says which trays share one: without
+ * its first answer one fault would become an incident a tray. Not for ever: it may be away. */
+static bool is_before_world(const struct pipeline *pipeline)
+{
+    const struct actuator *actuator = pipeline->ports.actuator;
+    return pipeline->world == NULL && actuator != NULL && actuator->changes_world &&
+           (pipeline->began_ns == 0 ||
+            pipeline->now_ns - pipeline->began_ns < FIRST_WORLD_LIMIT_S * NS_PER_S);
+}
+
+/* What holds is remembered with its job, so that it can be told later; what ends is told at once.
+ */
+static void fold_or_hold(struct pipeline *pipeline, const struct live_job *live,
+                         const struct verdict *verdict)
+{
+    bool is_kept = verdict->kind != VERDICT_CLEAR && verdict->kind != VERDICT_INFO;
+    if (is_kept && is_before_world(pipeline))
+        pipeline->holds_verdicts = true;
+    else
+        fold(pipeline, live, verdict);
+}
+
+static void tell_open_verdicts(struct pipeline *pipeline, const struct live_job *live)
+{
+    for (size_t i = 0; i < live->open_count; i++)
+        fold_or_hold(pipeline, live, &live->open[i]);
+}
+
+static void tell_held_verdicts(struct pipeline *pipeline)
+{
+    if (!pipeline->holds_verdicts || is_before_world(pipeline))
+        return;
+    pipeline->holds_verdicts = false;
+    for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next)
+        tell_open_verdicts(pipeline, live);
+}
+
 static void tell_verdict(struct pipeline *pipeline, struct live_job *live,
                          const struct verdict *verdict)
 {
     pipeline->counts.verdicts[verdict->kind]++;
     if (pipeline->on_verdict != NULL)
         pipeline->on_verdict(pipeline->on_verdict_context, live, verdict);
-    fold(pipeline, live, verdict);
+    fold_or_hold(pipeline, live, verdict);
 }
 
 static void take_verdicts(struct pipeline *pipeline, struct live_job *live)
@@ -553,8 +599,11 @@ static void observe_time(struct pipeline *pipeline)
 void pipeline_tick(struct pipeline *pipeline, int64_t now_ns)
 {
     pipeline->now_ns = now_ns;
+    if (pipeline->began_ns == 0)
+        pipeline->began_ns = now_ns;
     /* observe */
     observe_time(pipeline);
+    tell_held_verdicts(pipeline);
     judge_telemetry(pipeline, 0, 0);
     record_layouts(pipeline);
     pipeline->counts.raw_windows += captures_emit_due(pipeline->captures, pipeline->jobs, now_ns,
@@ -634,8 +683,7 @@ void pipeline_restart(struct pipeline *pipeline, struct remediation *take_core,
     remediation_guards(take_core, guards, now_ns);
     for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next) {
         tell_progress(pipeline, live);
-        for (size_t i = 0; i < live->open_count; i++)
-            fold(pipeline, live, &live->open[i]);
+        tell_open_verdicts(pipeline, live);
     }
     drain(pipeline);
 }

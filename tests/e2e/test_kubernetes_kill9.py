@@ -54,6 +54,15 @@ def check_once(scene):
     check_patched(scene, 2, scene.used(), 2)                # a promise, and its end
 
 
+def test_a_suspicion_that_outlives_a_kill_is_still_one_of_the_whole_rack():
+    with Scene(cluster, volcano_job('train', 16)) as scene:
+        scene.training.rack_dies(1)
+        kill_at(scene, 'suspected', reached(scene, 'suspected'))
+        kill_at(scene, 'confirmed', reached(scene, 'confirmed'))
+        scene.wait_mitigated(120)
+        check_once(scene)
+
+
 def test_a_rack_fault_of_a_volcano_job_survives_a_kill_at_each_state():
     with Scene(cluster, volcano_job('train', 16)) as scene:
         scene.training.rack_dies(1)
@@ -83,5 +92,6 @@ def test_a_rack_fault_of_a_jobset_survives_kills_around_its_suspension():
 if __name__ == '__main__':
     with Cluster(racks=2, spare_racks=1, spares_per_rack=2) as cluster:
         cluster.grant('enforce')
-        run([test_a_rack_fault_of_a_volcano_job_survives_a_kill_at_each_state,
+        run([test_a_suspicion_that_outlives_a_kill_is_still_one_of_the_whole_rack,
+             test_a_rack_fault_of_a_volcano_job_survives_a_kill_at_each_state,
              test_a_rack_fault_of_a_jobset_survives_kills_around_its_suspension])

@@ -39,8 +39,8 @@ struct bench {
     char last_operation[OPERATION_ID_BYTES];
     action_done_fn *last_done;
     void *last_context;
-    bool holds_answers;
-    char cordoned[32]; /* node, "" none */
+    bool holds_answers, is_away; /* is_away: it cannot be read */
+    char cordoned[32];           /* node, "" none */
     /* people */
     int told;
     enum status told_status;
@@ -148,6 +148,10 @@ static void describe(void *self, const struct world_question *question, world_do
 {
     const struct bench *bench = self;
     (void)question;
+    if (bench->is_away) {
+        done(context, &(struct world){.reason = "away"});
+        return;
+    }
     struct world_node nodes[8];
     char names[8][16];
     for (int i = 0; i < 8; i++) {
@@ -514,6 +518,45 @@ TEST(a_core_that_is_read_again_hears_of_the_verdicts_that_hold)
     close_bench(&bench);
 }
 
+static size_t incidents_of(const struct bench *bench)
+{
+    return remediation_incident_count(pipeline_core(bench->pipeline));
+}
+
+/* Which trays share a rack is not known before: a rack's fault would be an incident a tray. */
+/* The cluster cannot be read from the start, and soon a node breaks. */
+static void open_blind_bench(struct bench *bench)
+{
+    open_bench(bench);
+    pipeline_describe_every(bench->pipeline, SECOND);
+    bench->is_away = true;
+    pass(bench, 6);
+    break_node(bench);
+    pass(bench, 20);
+    CU_ASSERT_EQUAL(incidents_of(bench), 0);
+}
+
+/* Which trays share a rack is not known before: a rack's fault would be an incident a tray. */
+TEST(accusations_wait_for_the_first_sight_of_the_cluster)
+{
+    struct bench bench;
+    open_blind_bench(&bench);
+    bench.is_away = false;
+    pass(&bench, 1);
+    CU_ASSERT_EQUAL(incidents_of(&bench), 1);
+    close_bench(&bench);
+}
+
+TEST(accusations_do_not_wait_for_ever_for_a_cluster_that_cannot_be_read)
+{
+    struct bench bench;
+    open_blind_bench(&bench);
+    pass(&bench, 20);
+    CU_ASSERT_EQUAL(incidents_of(&bench), 1);
+    CU_ASSERT_EQUAL(bench.cordons, 0);
+    close_bench(&bench);
+}
+
 TEST(an_action_under_way_is_polled_and_not_started_again_when_the_state_is_read_again)
 {
     struct bench bench;
@@ -592,6 +635,8 @@ TESTS(T(a_broken_node_is_cordoned_and_every_start_follows_its_durable_intent),
       T(an_intent_that_was_taken_back_while_it_became_durable_is_cancelled),
       T(a_conflict_tells_the_owner_and_starts_nothing),
       T(a_core_that_is_read_again_hears_of_the_verdicts_that_hold),
+      T(accusations_wait_for_the_first_sight_of_the_cluster),
+      T(accusations_do_not_wait_for_ever_for_a_cluster_that_cannot_be_read),
       T(an_action_under_way_is_polled_and_not_started_again_when_the_state_is_read_again),
       T(a_pipeline_may_end_while_people_wait_and_actions_are_under_way),
       T(the_samples_round_an_incident_and_the_minutes_are_kept),
