@@ -289,6 +289,28 @@ static void begin_restart(struct slurm_call *call)
         write_mark(call, job->restarts, marked);
 }
 
+/* A mark of the same operation id can be from a broomd whose records are gone: a job that runs on
+ * what it should leave has not been moved by this operation. */
+static bool runs_on_what_it_leaves(const struct slurm_call *call)
+{
+    struct names nodes = {0};
+    bool answer = false;
+    if (slurm_job_is(&call->job, "RUNNING"))
+        ignore_status(hostlist_expand(view_of(call->job.nodes), &nodes, NULL)); /* none of them */
+    for (size_t i = 0; i < call->nodes_wanted.count; i++)
+        answer = answer || names_has(&nodes, call->nodes_wanted.items[i]);
+    names_done(&nodes);
+    return answer;
+}
+
+/* The mark says that this operation has requeued the job. */
+static bool has_happened(const struct slurm_call *call, struct slurm_mark *ret_mark)
+{
+    return slurm_mark_read(call->job.admin_comment, ret_mark) &&
+           strcmp(ret_mark->operation_id, call->operation_id) == 0 &&
+           call->job.restarts > ret_mark->restarts && !runs_on_what_it_leaves(call);
+}
+
 static void restart_read(struct slurm_call *call)
 {
     const struct slurm_reading *failed = slurm_failed_reading(call, JOB_ALONE);
@@ -301,12 +323,10 @@ static void restart_read(struct slurm_call *call)
         slurm_finish_unread(call, ERR_IO, "Slurm's answer names no job");
         return;
     }
-    bool is_ours = slurm_mark_read(call->job.admin_comment, &mark) &&
-                   strcmp(mark.operation_id, call->operation_id) == 0;
-    bool has_happened = is_ours && call->job.restarts > mark.restarts;
-    if (has_happened && is_held_by_us(&call->job, &mark))
+    bool happened = has_happened(call, &mark);
+    if (happened && is_held_by_us(&call->job, &mark))
         place(call);
-    else if (has_happened && !slurm_job_has_ended(&call->job))
+    else if (happened && !slurm_job_has_ended(&call->job))
         slurm_finish(call, OUTCOME_SUCCEEDED, POLL_DONE,
                      "job %s was requeued by this operation already", call->job_id);
     else
@@ -338,13 +358,9 @@ static void restart_polled(struct slurm_call *call)
         slurm_finish_unread(call, failed->status, failed->message);
     else if (!slurm_take_job(call))
         slurm_finish_unread(call, ERR_IO, "Slurm's answer names no job");
-    else if (!slurm_mark_read(call->job.admin_comment, &mark) ||
-             strcmp(mark.operation_id, call->operation_id) != 0)
-        slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT, "job %s does not carry this operation",
-                     call->job_id);
-    else if (call->job.restarts <= mark.restarts)
-        slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT, "job %s has not been requeued",
-                     call->job_id);
+    else if (!has_happened(call, &mark))
+        slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT,
+                     "job %s has not been requeued by this operation", call->job_id);
     else if (is_held_by_us(&call->job, &mark))
         slurm_finish(call, OUTCOME_UNKNOWN, POLL_ABSENT,
                      "job %s is requeued and held: the operation is to be gone on with",

@@ -404,7 +404,7 @@ TEST(a_requeue_whose_answer_is_lost_is_read_and_never_repeated_blindly)
     put_job(&bench, "PENDING", "BeginTime", 1, mark);
     check(&bench, POLL, restart_onto_spare(), OUTCOME_SUCCEEDED, POLL_DONE, "was requeued");
     put_job(&bench, "RUNNING", "None", 1, "   AdminComment=broom:INC-1/1/4/2 restarts=1 \n");
-    check(&bench, POLL, restart_onto_spare(), OUTCOME_UNKNOWN, POLL_ABSENT, "does not carry");
+    check(&bench, POLL, restart_onto_spare(), OUTCOME_UNKNOWN, POLL_ABSENT, "by this operation");
     put(&bench, "show_job.err", "slurm_load_jobs error: Unable to contact slurm controller\n");
     check(&bench, POLL, restart_onto_spare(), OUTCOME_UNKNOWN, POLL_UNREACHABLE, "contact");
     CU_ASSERT_EQUAL(count_calls(&bench, "requeuehold 12"), 1);
@@ -450,6 +450,18 @@ TEST(a_host_that_is_no_node_name_is_not_written_into_a_list)
     action.node_count = 2;
     check(&bench, START, action, OUTCOME_SUCCEEDED, POLL_DONE, "away from r1n02");
     CU_ASSERT_EQUAL(count_calls(&bench, "ExcNodeList=r1n02 ReqNodeList=r1n[01,17]"), 1);
+    bench_close(&bench);
+}
+
+TEST(a_mark_of_a_broomd_whose_records_are_gone_does_not_pass_for_a_restart)
+{
+    struct bench bench;
+    bench_open(&bench);
+    /* The same operation id, once restarted since, and on the node that it should leave. */
+    put_job(&bench, "RUNNING", "None", 1, "   AdminComment=broom:INC-1/1/4/1 restarts=0 \n");
+    check(&bench, POLL, restart_onto_spare(), OUTCOME_UNKNOWN, POLL_ABSENT, "by this operation");
+    check(&bench, START, restart_onto_spare(), OUTCOME_SUCCEEDED, POLL_DONE, "r1n[01,17]");
+    CU_ASSERT_EQUAL(count_calls(&bench, "restarts=1 nodes=r1n[01-02]\nrequeuehold 12\n"), 1);
     bench_close(&bench);
 }
 
@@ -584,6 +596,7 @@ TESTS(T(what_slurm_does_not_tell_whole_is_no_world),
       T(a_restart_that_is_gone_on_with_puts_the_spares_where_the_mark_says_and_does_not_requeue),
       T(a_hold_of_somebody_after_a_restart_of_ours_is_never_released),
       T(a_host_that_is_no_node_name_is_not_written_into_a_list),
+      T(a_mark_of_a_broomd_whose_records_are_gone_does_not_pass_for_a_restart),
       T(named_nodes_that_slurm_refuses_leave_no_job_held),
       T(a_step_that_fails_after_the_requeue_is_unknown_and_before_it_nothing_happened),
       T(a_job_that_slurm_requeued_by_itself_only_gets_its_nodes),
