@@ -438,9 +438,12 @@ static void judge_pair(struct judge *judge, int32_t rank)
     const struct flight_operation *oldest = &record_of(judge, rank)->oldest;
     int32_t first = judge->start[oldest->group];
     int32_t members = judge->start[oldest->group + 1] - first;
-    int32_t peer = oldest->peer < members ? judge->list[first + oldest->peer] : FLIGHT_UNKNOWN;
+    int32_t peer;
 
-    if (oldest->peer < 0 || peer < 0 || peer >= judge->world || peer == rank)
+    if (oldest->peer < 0 || oldest->peer >= members)
+        return;
+    peer = judge->list[first + oldest->peer];
+    if (peer >= judge->world || peer == rank)
         return;
     const struct flight_operation *other = &record_of(judge, peer)->oldest;
     if (other->group == oldest->group && other->point_to_point && other->peer >= 0 &&

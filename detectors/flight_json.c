@@ -120,8 +120,8 @@ static void read_entry(struct flight *flight, struct flight_rank *rank, const st
                                          .elements = count_elements(json_get(entry, "input_sizes")),
                                          .peer = FLIGHT_UNKNOWN};
 
-    operation.point_to_point = json_get_bool(entry, "is_p2p", false) ||
-                               parse_peer(name, &operation.peer);
+    bool has_peer = parse_peer(name, &operation.peer);
+    operation.point_to_point = has_peer || json_get_bool(entry, "is_p2p", false);
     (void)text_copy(operation.name, sizeof operation.name, name);
     if (operation.point_to_point)
         flight->groups[group].point_to_point = true;

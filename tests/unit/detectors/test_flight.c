@@ -137,7 +137,7 @@ TEST(a_chain_of_waiting_ends_at_the_rank_that_waits_for_nobody)
         "{\"pg_config\":{\"7\":{\"name\":\"7\",\"desc\":\"PIPE\",\"ranks\":\"[0, 2]\"}},"
         "\"pg_status\":{},\"entries\":[{\"pg_id\":6,\"process_group\":[\"7\",\"PIPE\"],"
         "\"collective_seq_id\":1,\"p2p_seq_id\":90,\"profiling_name\":\"nccl:recv 0<-1\","
-        "\"state\":\"scheduled\",\"retired\":false}]}",
+        "\"is_p2p\":true,\"state\":\"scheduled\",\"retired\":false}]}",
         "{\"pg_config\":{\"8\":{\"name\":\"8\",\"desc\":\"PIPE\",\"ranks\":\"[1, 3]\"}},"
         "\"pg_status\":{},\"entries\":[{\"pg_id\":6,\"process_group\":[\"8\",\"PIPE\"],"
         "\"collective_seq_id\":1,\"p2p_seq_id\":90,\"profiling_name\":\"nccl:recv 0<-1\","
