@@ -44,7 +44,7 @@ struct pod_operation {
     struct loop_timer *timer;
     struct leaving *first;
     struct budget_search *search;
-    size_t left, evicted, under_way;
+    size_t left, spared, evicted, under_way;
     bool is_denied;
     struct text named; /* pods that are still there, the first few */
 };
@@ -81,8 +81,15 @@ static bool must_leave(const struct pod_operation *operation, const struct workl
         return false;
     if (operation->base.action.verb == VERB_DRAIN)
         return !pod->has_ended && !is_of_job(operation, pod);
-    return is_of_job(operation, pod) &&
-           (pod->is_terminating || !node_cache_is_ready(operation->owner->nodes, pod->node));
+    return is_of_job(operation, pod) && !node_cache_is_ready(operation->owner->nodes, pod->node);
+}
+
+/* The kubelet of a node that is Ready ends its pods itself, whoever says that the node is off. */
+static bool is_spared(const struct pod_operation *operation, const struct workload_pod *pod)
+{
+    return operation->base.action.verb == VERB_FORCE_DELETE && is_of_job(operation, pod) &&
+           !pod->is_daemon && !pod->is_mirror && pod->is_terminating &&
+           node_cache_is_ready(operation->owner->nodes, pod->node);
 }
 
 /* ---- asking ---- */
@@ -223,6 +230,7 @@ static void name_pod(struct pod_operation *operation, const struct workload_pod 
 static void look_at_pod(void *context, const struct workload_pod *pod)
 {
     struct pod_operation *operation = context;
+    operation->spared += is_spared(operation, pod) ? 1 : 0;
     if (!must_leave(operation, pod))
         return;
     struct leaving *leaving = find_leaving(operation, pod);
@@ -256,7 +264,7 @@ static void look(void *context)
     bool is_drain = operation->base.action.verb == VERB_DRAIN;
     const char *reason = "";
     bool is_seen = workloads_are_synced(operation->owner->workloads, &reason);
-    operation->left = 0;
+    operation->left = operation->spared = 0;
     text_clear(&operation->named);
     for (size_t i = 0; is_seen && i < nodes->count; i++)
         workloads_pods_on(operation->owner->workloads, nodes->items[i], look_at_pod, operation);
@@ -264,6 +272,11 @@ static void look(void *context)
         return; /* the last answer looks again */
     if (operation->is_denied) {
         operation_end(&operation->base, OUTCOME_REFUSED, POLL_DONE);
+    } else if (is_seen && operation->left == 0 && operation->spared > 0 &&
+               operation->evicted == 0) {
+        text_addf(&operation->base.reason, "%zu pod%s left to end: the node is Ready",
+                  operation->spared, operation->spared == 1 ? " is" : "s are");
+        operation_end(&operation->base, OUTCOME_TRANSIENT, POLL_DONE);
     } else if (is_seen && operation->left == 0) {
         text_addf(&operation->base.reason, "%zu pod%s %s", operation->evicted,
                   operation->evicted == 1 ? "" : "s", is_drain ? "evicted" : "deleted by force");

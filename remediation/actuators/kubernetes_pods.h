@@ -3,9 +3,9 @@
  *   drain         evicts every pod of the nodes but those of the action's job, of DaemonSets and
  *                 static ones; asks again while a disruption budget is in the way, and ends when
  * all have gone or time is over: the reason then names pod, node and budget. params {"timeout_ns"}
- *   force_delete  deletes, without waiting for their kubelet, the pods of the action's job that are
- *                 being deleted already or whose node is not Ready. That the node is off is for
- *                 whoever asks to know: nothing here proves it
+ *   force_delete  deletes, without waiting for their kubelet, the pods of the action's job whose
+ *                 node is not Ready. That the node is off is for whoever asks to know: nothing here
+ *                 proves it. On a node that is Ready again none is deleted: transient, if no other
  *
  * Both name each pod by its uid: a new pod of the same name is left alone.
  */

@@ -144,10 +144,11 @@ TEST(only_the_job_s_own_pods_that_never_end_are_deleted_by_force)
 {
     struct pod_bench test;
     pod_bench_open(&test);
+    fake_down[0] = "gb-2";
+    fake_down[1] = "gb-1";
     tell_other(&test, "web-1", "ReplicaSet", "2026-01-01T00:00:00Z");
     tell_volcano_pod(&test.bench, "job-1", "worker", 0, "p0", "gb-2", "Running",
                      "2026-01-01T00:00:00Z");
-    tell_volcano_pod(&test.bench, "job-1", "worker", 1, "p1", "gb-2", "Running", NULL);
     tell_volcano_pod(&test.bench, "job-1", "worker", 2, "p2", "gb-1", "Running",
                      "2026-01-01T00:00:00Z");
     fake_set(&test.bench.client, POD("llm-worker-0"), "{\"metadata\":{\"uid\":\"p0\"}}");
@@ -158,6 +159,20 @@ TEST(only_the_job_s_own_pods_that_never_end_are_deleted_by_force)
     const char *body = body_of(&test.bench, "DELETE", POD("llm-worker-0"), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(body, "\"gracePeriodSeconds\":0"));
     CU_ASSERT_PTR_NOT_NULL(strstr(body, "\"preconditions\":{\"uid\":\"p0\"}"));
+    pod_bench_close(&test);
+}
+
+TEST(pods_of_a_node_that_is_ready_again_are_left_to_its_kubelet)
+{
+    struct pod_bench test;
+    pod_bench_open(&test);
+    tell_volcano_pod(&test.bench, "job-1", "worker", 0, "p0", "gb-2", "Running",
+                     "2026-01-01T00:00:00Z");
+    tell_volcano_pod(&test.bench, "job-1", "worker", 1, "p1", "gb-2", "Running", NULL);
+    run(&test, VERB_FORCE_DELETE);
+    CU_ASSERT_EQUAL(test.bench.client.call_count, 0);
+    CU_ASSERT_EQUAL(test.bench.result.outcome, OUTCOME_TRANSIENT);
+    CU_ASSERT_STRING_EQUAL(test.bench.reason, "1 pod is left to end: the node is Ready");
     pod_bench_close(&test);
 }
 
@@ -178,6 +193,7 @@ TEST(a_force_delete_without_its_permission_is_refused)
 {
     struct pod_bench test;
     pod_bench_open(&test);
+    fake_down[0] = "gb-2";
     tell_volcano_pod(&test.bench, "job-1", "worker", 0, "p0", "gb-2", "Running",
                      "2026-01-01T00:00:00Z");
     fake_answer_next(&test.bench.client, "DELETE", POD("llm-worker-0"), KUBE_DENIED,
@@ -192,6 +208,7 @@ TEST(a_pod_of_the_same_name_and_another_uid_is_left_alone)
 {
     struct pod_bench test;
     pod_bench_open(&test);
+    fake_down[0] = "gb-2";
     tell_volcano_pod(&test.bench, "job-1", "worker", 0, "p0", "gb-2", "Running",
                      "2026-01-01T00:00:00Z");
     fake_answer_next(&test.bench.client, "DELETE", POD("llm-worker-0"), KUBE_CONFLICT,
@@ -247,6 +264,7 @@ TESTS(T(a_drain_evicts_what_is_not_the_job_s_and_waits_until_it_is_gone),
       T(a_drain_that_is_not_allowed_says_so_at_once),
       T(a_pod_that_never_ends_is_named_when_time_is_over),
       T(only_the_job_s_own_pods_that_never_end_are_deleted_by_force),
+      T(pods_of_a_node_that_is_ready_again_are_left_to_its_kubelet),
       T(pods_of_a_node_that_is_down_are_deleted_by_force_before_anybody_began_to),
       T(a_force_delete_without_its_permission_is_refused),
       T(a_pod_of_the_same_name_and_another_uid_is_left_alone),
