@@ -117,11 +117,16 @@ bool kube_objects_remove(struct kube_objects *objects, const char *namespace_nam
     return true;
 }
 
-const struct kube_object *kube_objects_other(const struct kube_objects *objects, int64_t listing)
+/* What closes the gap of a removal comes from behind it, or from slots that were looked at: the
+ * slot itself is looked at again. */
+const struct kube_object *kube_objects_other(const struct kube_objects *objects, int64_t listing,
+                                             size_t *cursor)
 {
-    for (size_t i = 0; i < objects->capacity; i++)
-        if (objects->slots[i].key != NULL && objects->slots[i].listing != listing)
-            return &objects->slots[i];
+    for (; *cursor < objects->capacity; (*cursor)++) {
+        const struct kube_object *object = &objects->slots[*cursor];
+        if (object->key != NULL && object->listing != listing)
+            return object;
+    }
     return NULL;
 }
 

@@ -27,8 +27,11 @@ bool kube_objects_put(struct kube_objects *objects, const char *namespace_name, 
 /* False when it was not there. */
 bool kube_objects_remove(struct kube_objects *objects, const char *namespace_name,
                          const char *name);
-/* Any object whose list is another one than this, or NULL; lent until the next change. */
-const struct kube_object *kube_objects_other(const struct kube_objects *objects, int64_t listing);
+/* The next object, from slot *cursor on (0 to begin), whose list is another one than this, or NULL;
+ * lent until the next change. It may be removed before the next call: nothing is left out, and all
+ * calls together look at each slot once. */
+const struct kube_object *kube_objects_other(const struct kube_objects *objects, int64_t listing,
+                                             size_t *cursor);
 void kube_objects_done(struct kube_objects *objects);
 
 #endif

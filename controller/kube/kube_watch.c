@@ -140,8 +140,9 @@ static bool tell_gone(struct kube_watch *watch, const struct json *object)
 static void tell_missing(struct kube_watch *watch)
 {
     const struct kube_object *object;
+    size_t cursor = 0;
     while (!watch->is_freed &&
-           (object = kube_objects_other(&watch->objects, watch->list_number)) != NULL) {
+           (object = kube_objects_other(&watch->objects, watch->list_number, &cursor)) != NULL) {
         AUTO_FREE char *key = xstrdup(object->key);
         char *slash = strchr(key, '/');
         *slash = '\0';
