@@ -189,7 +189,7 @@ struct description {
     void *context;
 };
 
-static void description_free(struct description *description)
+static void description_unlink(struct description *description)
 {
     if (description->previous != NULL)
         description->previous->next = description->next;
@@ -197,6 +197,10 @@ static void description_free(struct description *description)
         description->owner->descriptions = description->next;
     if (description->next != NULL)
         description->next->previous = description->previous;
+}
+
+static void description_release(struct description *description)
+{
     for (size_t i = 0; i < description->count; i++) {
         xfree(description->jobs[i].job);
         xfree(description->jobs[i].workload_json);
@@ -205,6 +209,12 @@ static void description_free(struct description *description)
         loop_timer_free(description->timer);
     xfree(description->jobs);
     xfree(description);
+}
+
+static void description_free(struct description *description)
+{
+    description_unlink(description);
+    description_release(description);
 }
 
 static struct description *description_new(struct kubernetes *owner,
@@ -317,9 +327,11 @@ static void tell_world(struct description *description)
                           .jobs = jobs,
                           .job_count = description->count};
     log_change(kubernetes, true, true, NULL);
-    description->done(description->context, &world);
-    description_free(description);
     node_cache_ask_uncordoned(kubernetes->nodes);
+    /* Whoever is told may free the actuator: nothing of it is touched after that. */
+    description_unlink(description);
+    description->done(description->context, &world);
+    description_release(description);
 }
 
 /* refusal: why the server does not answer; NULL: it does. */

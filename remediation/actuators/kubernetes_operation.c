@@ -67,13 +67,17 @@ void operation_begin(struct operations *list, struct operation *operation,
     copy_action(operation, action);
 }
 
+/* Whoever is answered may free everything here: the operation goes first. */
 static void answer(void *context)
 {
     struct operation *operation = context;
-    operation->result.reason = operation->reason.length > 0 ? operation->reason.bytes : "";
-    operation->result.response = operation->response.length > 0 ? operation->response.bytes : NULL;
-    operation->done(operation->context, &operation->result);
-    operation_free(operation);
+    AUTO_TEXT reason = operation->reason;
+    AUTO_TEXT response = operation->response;
+    struct action_result result = operation->result;
+    operation->reason = operation->response = (struct text){0};
+    result.reason = reason.length > 0 ? reason.bytes : "";
+    result.response = response.length > 0 ? response.bytes : NULL;
+    operation_pass(operation, &result);
 }
 
 void operation_end(struct operation *operation, enum outcome outcome, enum poll_state poll)
@@ -87,8 +91,10 @@ void operation_end(struct operation *operation, enum outcome outcome, enum poll_
 
 void operation_pass(struct operation *operation, const struct action_result *result)
 {
-    operation->done(operation->context, result);
+    action_done_fn *done = operation->done;
+    void *target = operation->context;
     operation_free(operation);
+    done(target, result);
 }
 
 void operation_refuse(struct operations *list, const struct action *action, enum outcome outcome,

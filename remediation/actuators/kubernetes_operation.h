@@ -38,8 +38,8 @@ struct operation {
 void operation_begin(struct operations *list, struct operation *operation,
                      const struct action *action, action_done_fn *done, void *context,
                      void (*free)(struct operation *operation));
-/* The answer follows with the next pass of the loop, with what stands in reason and response; then
- * the operation is freed. */
+/* The answer follows with the next pass of the loop, with what stands in reason and response. The
+ * operation is freed before it, since whoever is answered may free its owner. */
 void operation_end(struct operation *operation, enum outcome outcome, enum poll_state poll);
 /* The same at once, with another one's answer. */
 void operation_pass(struct operation *operation, const struct action_result *result);

@@ -404,6 +404,53 @@ TEST(what_is_under_way_at_the_end_is_dropped)
     close_port(&test);
 }
 
+static void free_actuator(struct port_bench *test)
+{
+    test->actuator->free(test->actuator->self);
+    test->actuator = NULL;
+    loop_stop(test->bench.loop);
+}
+
+static void free_when_told(void *context, const struct world *world)
+{
+    struct port_bench *test = context;
+    test->world = world_copy(world);
+    free_actuator(test);
+}
+
+static void free_when_answered(void *context, const struct action_result *result)
+{
+    struct port_bench *test = context;
+    text_copy(test->bench.reason, sizeof test->bench.reason, result->reason);
+    free_actuator(test);
+    CU_ASSERT_STRING_EQUAL(result->reason, test->bench.reason);
+}
+
+TEST(whoever_is_answered_may_free_the_actuator)
+{
+    static const char *const nodes[] = {"gb-1"};
+    static const enum verb verbs[] = {VERB_CORDON, VERB_FENCE, VERB_COUNT};
+    for (size_t i = 0; i < ARRAY_LEN(verbs) + 1; i++) {
+        struct port_bench test;
+        open_port(&test, false);
+        add_rack(&test);
+        struct action action = action_of(VERB_CORDON, "INC-3/0/2/1", nodes, 1);
+        action.verb = i < ARRAY_LEN(verbs) ? verbs[i] : VERB_CORDON;
+        if (i == ARRAY_LEN(verbs))
+            test.actuator->poll(test.actuator->self, &action, free_when_answered, &test);
+        else if (verbs[i] == VERB_COUNT)
+            test.actuator->describe(test.actuator->self, NULL, free_when_told, &test);
+        else
+            test.actuator->start(test.actuator->self, &action, free_when_answered, &test);
+        loop_run(test.bench.loop);
+        CU_ASSERT_PTR_NULL_FATAL(test.actuator);
+        world_free(test.world);
+        for (size_t j = 0; j < FAKE_NODES; j++)
+            xfree(test.bench.client.nodes[j].json);
+        loop_free(test.bench.loop);
+    }
+}
+
 TESTS(T(the_world_is_known_only_when_every_picture_is_whole),
       T(a_job_that_is_not_seen_is_promised_nothing_for_now),
       T(a_server_that_stands_still_makes_the_world_unknown),
@@ -412,4 +459,5 @@ TESTS(T(the_world_is_known_only_when_every_picture_is_whole),
       T(beginning_and_end_are_told_once_on_the_node_and_on_the_job), T(a_failure_is_a_warning),
       T(in_mode_observe_nothing_is_written_of_its_own_accord),
       T(events_that_wait_to_be_told_when_the_mode_becomes_observe_are_not),
-      T(what_kubernetes_cannot_do_is_refused), T(what_is_under_way_at_the_end_is_dropped))
+      T(what_kubernetes_cannot_do_is_refused), T(what_is_under_way_at_the_end_is_dropped),
+      T(whoever_is_answered_may_free_the_actuator))
