@@ -87,8 +87,12 @@ static void promise(struct kubernetes *kubernetes, struct operation *start)
         /* A workload that is not seen just now may be seen later; what it bears is final. */
         bool is_seen = action->workload_json == NULL ||
                        workloads_uid(kubernetes->workloads, action->workload_json)[0] != '\0';
+        AUTO_TEXT sentence = {0};
+        text_add(&sentence, reason);
+        if (is_seen)
+            text_addf(&sentence, "; this job's value of it is %s", value);
         operation_refuse(&kubernetes->starts, action, is_seen ? OUTCOME_REFUSED : OUTCOME_TRANSIENT,
-                         POLL_DONE, reason, on_done, start);
+                         POLL_DONE, sentence.bytes, on_done, start);
         return;
     }
     topology_refresh(kubernetes->topology);

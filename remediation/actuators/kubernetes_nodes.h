@@ -55,8 +55,9 @@ void nodes_start(struct node_cache *cache, const struct action *action, const ch
 void nodes_poll(struct node_cache *cache, const struct action *action, action_done_fn *done,
                 void *context);
 
-/* A job's name as a label value: itself where it is one ('/' becomes '.'), else cut and ended with
- * a hash. buffer: 64 bytes. */
+/* A job's name as a label value, another one for each job: NAMESPACE.NAME for namespace/name, where
+ * neither holds a dot; any other name without its dots, cut, and ended with a hash. buffer: 64
+ * bytes. */
 void node_spare_value(const char *job, char buffer[64]);
 
 #endif

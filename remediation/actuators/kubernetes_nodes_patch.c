@@ -3,6 +3,8 @@
  */
 #include "remediation/actuators/kubernetes_nodes_inside.h"
 
+#include "controller/io/digest.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -393,31 +395,40 @@ const char *node_unschedulable_owner(const struct json *object)
     return owner;
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Letters, digits, '-' and '_' with one '/' between them, letter or digit at either end. */
+static bool is_namespace_and_name(const char *job)
+{
+    size_t length = strlen(job), slashes = 0;
+    for (const char *c = job; *c != '\0'; c++) {
+        slashes += *c == '/';
+        if (!is_letter(*c) && *c != '-' && *c != '_' && *c != '/')
+            return false;
+    }
+    return slashes == 1 && length < VALUE_BYTES && is_letter(job[0]) && is_letter(job[length - 1]);
+}
+
+/* What is readable holds one dot, all else none: neither is ever taken for the other. */
 void node_spare_value(const char *job, char buffer[VALUE_BYTES])
 {
-    enum { KEPT = 54 };
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    bool is_plain = true;
-    size_t length = 0;
-    for (const char *c = job; *c != '\0'; c++) {
-        bool is_letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                         (*c >= '0' && *c <= '9');
-        bool is_inner = *c == '-' || *c == '_' || *c == '.' || *c == '/';
-        bool is_edge = c == job || c[1] == '\0';
-        is_plain = is_plain && (is_letter || (is_inner && !is_edge));
-        hash = (hash ^ (uint32_t)(unsigned char)*c) * 16777619u;
-        if (length < VALUE_BYTES - 1)
-            buffer[length] = (char)(*c == '/' ? '.' : is_letter || is_inner ? *c : '-');
-        length++;
-    }
-    if (is_plain && length > 0 && length < VALUE_BYTES) {
-        buffer[length] = '\0';
+    enum { KEPT = 46, HASH_DIGITS = 16 };
+    char hash[DIGEST_HEX_BYTES] = "0";
+    if (is_namespace_and_name(job)) {
+        text_copy(buffer, VALUE_BYTES, job);
+        *strchr(buffer, '/') = '.';
         return;
     }
-    size_t kept = length < KEPT ? length : KEPT;
-    if (kept > 0 && (buffer[0] == '-' || buffer[0] == '_' || buffer[0] == '.'))
+    ignore_status(digest_sha256(view_of(job), hash, NULL)); /* ERR_BUG alone: every build has it */
+    size_t kept = strlen(job) < KEPT ? strlen(job) : KEPT;
+    for (size_t i = 0; i < kept; i++)
+        buffer[i] = job[i] == '_' || is_letter(job[i]) ? job[i] : '-';
+    if (kept == 0 || !is_letter(buffer[0])) {
         buffer[0] = 'x'; /* a value begins with a letter or a digit */
-    snprintf(buffer + kept, VALUE_BYTES - kept, "-%08" PRIx32, hash);
-    if (kept == 0)
-        memmove(buffer, buffer + 1, strlen(buffer));
+        kept += kept == 0;
+    }
+    snprintf(buffer + kept, VALUE_BYTES - kept, "-%.*s", HASH_DIGITS, hash);
 }

@@ -253,6 +253,7 @@ TEST(a_spare_is_promised_only_to_a_job_that_bears_its_taint)
     tell_job(&test, false);
     CU_ASSERT_EQUAL(run_verb(&test, VERB_PROMISE_SPARE, NULL), OUTCOME_REFUSED);
     CU_ASSERT_PTR_NOT_NULL(strstr(test.bench.reason, "broomwagon.io/spare"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(test.bench.reason, "value of it is default.llm"));
     tell_job(&test, true);
     CU_ASSERT_EQUAL(run_verb(&test, VERB_PROMISE_SPARE, NULL), OUTCOME_SUCCEEDED);
     describe(&test);

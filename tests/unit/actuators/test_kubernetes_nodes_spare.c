@@ -235,6 +235,12 @@ TEST(every_job_has_a_label_value_of_its_own)
     static const char *const jobs[] = {
         "default/llm",
         "llm",
+        "default.llm",
+        "default-llm",
+        "default/llm.v2",
+        "default.llm/v2",
+        "a/b/c",
+        "a.b",
         "a b",
         "a/b/",
         "-a",
@@ -252,7 +258,16 @@ TEST(every_job_has_a_label_value_of_its_own)
             CU_ASSERT_STRING_NOT_EQUAL(values[i], values[j]);
     }
     CU_ASSERT_STRING_EQUAL(values[0], "default.llm");
-    CU_ASSERT_STRING_EQUAL(values[1], "llm");
+    CU_ASSERT_STRING_EQUAL(values[1], "llm-487b91042c7cf27a");
+    for (size_t i = 1; i < ARRAY_LEN(jobs); i++) {
+        /* A job that is called like another one's value. */
+        char value[64], named[80];
+        snprintf(named, sizeof named, "default/%s", values[i]);
+        node_spare_value(values[i], value);
+        CU_ASSERT_STRING_NOT_EQUAL(values[i], value);
+        node_spare_value(named, value);
+        CU_ASSERT_STRING_NOT_EQUAL(values[i], value);
+    }
     uint64_t seed = test_seed();
     for (int round = 0; round < test_rounds(2000); round++) {
         char job[128] = "", value[64];
