@@ -118,6 +118,8 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     names_add_sentence(&action->nodes, 4, &what);
     text_add(&what, action->spares.count > 0 ? " -> " : "");
     names_add_sentence(&action->spares, 4, &what);
+    if (planned->note != NULL)
+        text_addf(&what, ": %s", planned->note);
     record_action(core, incident, action, planned->reason);
     record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes,
                     action->operation_id);
@@ -316,10 +318,11 @@ void act_settle(struct remediation *core, struct incident *incident, const struc
 {
     struct planned planned = {.verb = VERB_RELEASE_SPARE, .step = -1, .aside = true};
     names_copy(&planned.spares, spares);
+    planned.note = used ? "the job runs there" : "the job does not run there";
     if (used)
         text_add(&planned.params, "{\"used\":true}");
     snprintf(planned.reason, sizeof planned.reason, "broom:%s %s", incident->ref,
-             used ? "the job runs on its spares" : "the job runs without these spares");
+             used ? "the job runs on these spares" : "the job does not run on these spares");
     launch(core, incident, &planned);
     planned_done(&planned);
 }

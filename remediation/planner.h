@@ -11,6 +11,7 @@ struct planned {
     int step;   /* index into the plan; -1: none of it */
     bool aside; /* beside the plan: no step waits for it */
     struct names nodes, spares;
+    const char *note;            /* static; behind the names in the timeline; NULL for none */
     struct text params;          /* JSON object; empty for none */
     char reason[SENTENCE_BYTES]; /* written beside the effect: "broom:INC-3 ..." */
 };

@@ -11,7 +11,7 @@
 enum { OPERATION_NODES_MAX = 4096 };
 
 struct order {
-    const struct json *nodes, *spares;
+    const struct json *nodes, *spares, *params;
     const char *incident, *job;
 };
 
@@ -139,7 +139,10 @@ static void release(struct cluster *cluster, const struct order *order,
         if (strcmp(node->promised_to, order->job) == 0)
             node->promised_to[0] = '\0';
     }
-    answer(operation, OUTCOME_SUCCEEDED, "%zu spares are given back", json_size(order->spares));
+    bool used = json_get_bool(order->params, "used", false);
+    answer(operation, OUTCOME_SUCCEEDED,
+           used ? "%zu spares are the job's now" : "%zu spares are given back",
+           json_size(order->spares));
 }
 
 static void request_checkpoint(struct cluster *cluster, const struct order *order,
@@ -309,7 +312,7 @@ enum status cluster_operate(struct cluster *cluster, const char *id, const struc
         *operation = (struct cluster_operation){.verb = verb, .started_ns = cluster->now_ns};
         text_copy(operation->id, sizeof operation->id, id);
         struct order order = {json_get(body, "nodes"), json_get(body, "spares"),
-                              json_get_string(body, "incident", ""),
+                              json_get(body, "params"), json_get_string(body, "incident", ""),
                               json_get_string(body, "job", "")};
         VERBS[verb](cluster, &order, operation);
         cluster->waiting_checkpoint = cluster->waiting_checkpoint || operation->running;
