@@ -61,6 +61,9 @@ void node_forget(struct node_cache *cache, const char *name)
     size_t place = place_of(cache, name);
     if (place == cache->count || strcmp(cache->nodes[place]->name, name) != 0)
         return;
+    char **gone = &cache->gone[cache->gone_count++ % NODES_GONE_MAX];
+    xfree(*gone);
+    *gone = TAKE(cache->nodes[place]->uid);
     node_free(cache->nodes[place]);
     cache->count--;
     memmove(&cache->nodes[place], &cache->nodes[place + 1],
@@ -215,12 +218,25 @@ static bool is_older(const char *version, const char *than)
            text_parse_int(view_of(than), &b) && a < b;
 }
 
-struct node *node_take(struct node_cache *cache, const struct json *object)
+/* No uid comes twice: a node that is made anew has another one. */
+static bool has_gone(const struct node_cache *cache, const struct json *object)
+{
+    const char *uid = json_get_string(json_get(object, "metadata"), "uid", "");
+    for (size_t i = 0; i < cache->gone_count && i < NODES_GONE_MAX; i++)
+        if (cache->gone[i] != NULL && strcmp(cache->gone[i], uid) == 0)
+            return true;
+    return false;
+}
+
+bool node_has_name(const struct json *object)
+{
+    return json_get_string(json_get(object, "metadata"), "name", "")[0] != '\0';
+}
+
+static struct node *take(struct node_cache *cache, const struct json *object)
 {
     const struct json *metadata = json_get(object, "metadata");
     const char *name = json_get_string(metadata, "name", "");
-    if (name[0] == '\0')
-        return NULL;
     struct node *node = node_find(cache, name);
     if (node != NULL && is_older(json_get_string(metadata, "resourceVersion", NULL), node->version))
         return node;
@@ -231,13 +247,21 @@ struct node *node_take(struct node_cache *cache, const struct json *object)
     return node;
 }
 
+struct node *node_take(struct node_cache *cache, const struct json *object)
+{
+    if (!node_has_name(object))
+        return NULL;
+    const char *name = json_get_string(json_get(object, "metadata"), "name", "");
+    return node_find(cache, name) == NULL && has_gone(cache, object) ? NULL : take(cache, object);
+}
+
 /* ---- the watch ---- */
 
+/* The watch is believed in any case: an API server that was set back has nodes that went. */
 static void on_object(void *context, const struct json *object)
 {
-    struct node *node = node_take(context, object);
-    if (node != NULL)
-        node->is_listed = true;
+    if (node_has_name(object))
+        take(context, object)->is_listed = true;
 }
 
 static void on_gone(void *context, const char *namespace_name, const char *name)
@@ -302,6 +326,8 @@ void node_cache_free(struct node_cache *cache)
     loop_timer_free(cache->relist);
     for (size_t i = 0; i < cache->count; i++)
         node_free(cache->nodes[i]);
+    for (size_t i = 0; i < NODES_GONE_MAX; i++)
+        xfree(cache->gone[i]);
     xfree(cache->nodes);
     xfree(cache->rack_label);
     names_done(&cache->wanted);

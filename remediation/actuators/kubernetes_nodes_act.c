@@ -368,7 +368,9 @@ static void on_read(void *context, const struct kube_answer *answer)
         return;
     }
     const struct node *node = node_take(operation->cache, answer->body);
-    if (node == NULL || node->version == NULL)
+    if (node == NULL && node_has_name(answer->body))
+        task_fail(task, TASK_GONE, "");
+    else if (node == NULL || node->version == NULL)
         task_fail(task, TASK_NOT_NOW, "the API's answer is no node");
     else
         task_decide(task, node, node_unschedulable_owner(answer->body));

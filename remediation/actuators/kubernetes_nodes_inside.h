@@ -41,6 +41,9 @@ struct node {
     bool is_listed;      /* by the watch that runs */
 };
 
+/* An answer that is late brings none of so many nodes back. */
+enum { NODES_GONE_MAX = 1024 };
+
 struct node_cache {
     struct kube_client *client;
     struct loop *loop;
@@ -55,12 +58,16 @@ struct node_cache {
     node_rack_fn *rack_fn;
     void *rack_context;
     struct operations operations;
+    char *gone[NODES_GONE_MAX]; /* uids of nodes that went, a ring */
+    size_t gone_count;          /* ever */
 };
 
 struct node *node_find(const struct node_cache *cache, const char *name); /* or NULL */
-/* Reads an object of the API into the cache, unless it is older than what is there. Returns the
- * node, or NULL when the object is not one. */
+/* Reads an answer of the API into the cache, unless it is older than what is there. Returns the
+ * node, or NULL when the object is not one, or is one that has gone since the answer was written.
+ */
 struct node *node_take(struct node_cache *cache, const struct json *object);
+bool node_has_name(const struct json *object); /* it is a node, whether it has gone or not */
 void node_forget(struct node_cache *cache, const char *name);
 const char *node_label(const struct node_cache *cache, const struct node *node, const char *key);
 const char *node_rack(const struct node_cache *cache, const struct node *node); /* or NULL */

@@ -47,7 +47,8 @@ static void on_looked(void *context, const struct kube_answer *answer)
     struct nodes_poll *poll = look->poll;
     const struct node *node = answer->result == KUBE_OK ? node_take(poll->cache, answer->body)
                                                         : NULL;
-    if (answer->result == KUBE_NOT_FOUND) {
+    bool went = answer->result == KUBE_OK && node == NULL && node_has_name(answer->body);
+    if (answer->result == KUBE_NOT_FOUND || went) {
         poll->gone++;
         node_forget(poll->cache, look->node);
     } else if (node == NULL) {

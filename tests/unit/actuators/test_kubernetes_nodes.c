@@ -419,6 +419,54 @@ TEST(nodes_that_went_while_the_labels_were_read_anew_are_forgotten)
     bench_close(&bench);
 }
 
+static bool goes_before_the_answer(struct kube_client *client, const struct fake_call *call,
+                                   struct kube_answer *answer)
+{
+    struct kube_watch *watch = fake_watch(client, "/api/v1/nodes");
+    (void)answer;
+    if (strcmp(call->method, "PATCH") == 0 && strstr(call->path, "/status") == NULL)
+        watch->params.on_gone(watch->params.context, "", "gb-1");
+    return false;
+}
+
+TEST(an_answer_that_is_late_does_not_bring_a_node_back)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_add(&bench.client, "gb-2", NULL);
+    fake_sync(&bench.client);
+    bench.client.script = goes_before_the_answer;
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_SUCCEEDED);
+    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT_EQUAL(node_cache_count(bench.cache), 1);
+    /* Nor does a read that was answered before it went. */
+    bench.client.script = NULL;
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), OUTCOME_SUPERSEDED);
+    CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), POLL_DONE);
+    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    /* One that is made anew under its name is another one. */
+    fake_change(&bench.client, "gb-1", "{\"metadata\":{\"uid\":\"another\"}}");
+    CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), POLL_DONE);
+    CU_ASSERT(node_cache_has(bench.cache, "gb-1"));
+    bench_close(&bench);
+}
+
+TEST(the_watch_is_believed_when_it_shows_a_node_that_went)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_sync(&bench.client);
+    struct kube_watch *watch = fake_watch(&bench.client, "/api/v1/nodes");
+    watch->params.on_gone(watch->params.context, "", "gb-1");
+    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    fake_sync(&bench.client);
+    CU_ASSERT(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_SUCCEEDED);
+    bench_close(&bench);
+}
+
 TESTS(T(a_cordon_is_one_patch_of_our_own_keys_and_then_the_condition),
       T(an_uncordon_leaves_the_node_as_it_was),
       T(a_node_that_changed_meanwhile_is_read_and_decided_again),
@@ -435,4 +483,6 @@ TESTS(T(a_cordon_is_one_patch_of_our_own_keys_and_then_the_condition),
       T(an_operation_that_is_under_way_is_polled_as_running),
       T(the_world_is_told_as_it_is_in_the_cluster),
       T(an_event_of_the_watch_that_is_older_than_our_patch_is_not_taken),
-      T(nodes_that_went_while_the_labels_were_read_anew_are_forgotten))
+      T(nodes_that_went_while_the_labels_were_read_anew_are_forgotten),
+      T(an_answer_that_is_late_does_not_bring_a_node_back),
+      T(the_watch_is_believed_when_it_shows_a_node_that_went))
