@@ -328,6 +328,8 @@ void node_cache_free(struct node_cache *cache)
         node_free(cache->nodes[i]);
     for (size_t i = 0; i < NODES_GONE_MAX; i++)
         xfree(cache->gone[i]);
+    while (cache->followed != NULL)
+        nodes_unfollow(cache, cache->followed->operation_id);
     xfree(cache->nodes);
     xfree(cache->rack_label);
     names_done(&cache->wanted);

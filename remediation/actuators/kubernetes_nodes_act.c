@@ -164,6 +164,8 @@ static void end_operation(struct nodes_operation *operation, enum outcome outcom
     if (!is_done && reason->length == 0)
         add_ended(operation, worst, reason);
     write_response(operation, &operation->base.response);
+    if (outcome != OUTCOME_UNKNOWN)
+        nodes_unfollow(operation->cache, operation->base.action.operation_id);
     operation_end(&operation->base, outcome, POLL_DONE);
 }
 
@@ -339,6 +341,11 @@ static void task_decide(struct task *task, const struct node *node, const char *
                              .unschedulable_owner = owner,
                              .now_ns = clock_now_ns()};
     text_clear(&task->note);
+    if (!nodes_follow(operation->cache, &operation->base.action, node)) {
+        text_add(&task->note, "is gone: another node has its name now");
+        task_end(task, TASK_GONE);
+        return;
+    }
     switch (task->decide(&wish, node, &body, &task->note)) {
     case NODE_PATCH:
         node_path(task->node, &path);

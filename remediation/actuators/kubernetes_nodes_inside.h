@@ -44,6 +44,14 @@ struct node {
 /* An answer that is late brings none of so many nodes back. */
 enum { NODES_GONE_MAX = 1024 };
 
+/* Which nodes a cordon meant: a node that is made anew under its name is another one. */
+struct followed {
+    struct followed *next;
+    char operation_id[OPERATION_ID_BYTES];
+    struct names nodes, uids; /* by index */
+};
+enum { NODES_FOLLOWED_MAX = 64 };
+
 struct node_cache {
     struct kube_client *client;
     struct loop *loop;
@@ -60,6 +68,7 @@ struct node_cache {
     struct operations operations;
     char *gone[NODES_GONE_MAX]; /* uids of nodes that went, a ring */
     size_t gone_count;          /* ever */
+    struct followed *followed;  /* cordons whose end is not known, newest first */
 };
 
 struct node *node_find(const struct node_cache *cache, const char *name); /* or NULL */
@@ -103,6 +112,15 @@ node_decide_fn node_decide_cordon, node_decide_uncordon, node_decide_promise, no
 /* The merge-patch of nodes/status that sets the condition; strategic, merged by type. */
 void node_condition_body(const struct action *action, bool is_fault, int64_t now_ns,
                          struct text *body);
+/* Notes, when it is seen first, which node of that name a cordon means. False: it is another one
+ * than then. Over NODES_FOLLOWED_MAX cordons the oldest is forgotten. */
+bool nodes_follow(struct node_cache *cache, const struct action *action, const struct node *node);
+/* Is the node another one than the cordon was begun on? False too for what this process began not.
+ */
+bool nodes_is_another(const struct node_cache *cache, const char *operation_id,
+                      const struct node *node);
+void nodes_unfollow(struct node_cache *cache, const char *operation_id);
+
 /* Did the action's effect come about on this node, whatever became of it since? */
 bool node_shows_effect(const struct action *action, const char *spare_value,
                        const struct node *node);

@@ -3,6 +3,79 @@
 
 #include <string.h>
 
+/* --- which node was meant --- */
+
+static struct followed **followed_of(struct node_cache *cache, const char *operation_id)
+{
+    struct followed **link = &cache->followed;
+    while (*link != NULL && strcmp((*link)->operation_id, operation_id) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static void followed_drop(struct followed **link)
+{
+    struct followed *followed = *link;
+    if (followed == NULL)
+        return;
+    *link = followed->next;
+    names_done(&followed->nodes);
+    names_done(&followed->uids);
+    xfree(followed);
+}
+
+static struct followed *followed_add(struct node_cache *cache, const char *operation_id)
+{
+    struct followed *followed = xcalloc(1, sizeof *followed);
+    text_copy(followed->operation_id, sizeof followed->operation_id, operation_id);
+    followed->next = cache->followed;
+    cache->followed = followed;
+    struct followed **last = &cache->followed;
+    for (int i = 0; *last != NULL && i < NODES_FOLLOWED_MAX; i++)
+        last = &(*last)->next;
+    followed_drop(last);
+    return followed;
+}
+
+static const char *uid_of(const struct followed *followed, const char *node)
+{
+    for (size_t i = 0; followed != NULL && i < followed->nodes.count; i++)
+        if (strcmp(followed->nodes.items[i], node) == 0)
+            return followed->uids.items[i];
+    return NULL;
+}
+
+bool nodes_is_another(const struct node_cache *cache, const char *operation_id,
+                      const struct node *node)
+{
+    const struct followed *followed = cache->followed;
+    while (followed != NULL && strcmp(followed->operation_id, operation_id) != 0)
+        followed = followed->next;
+    const char *uid = uid_of(followed, node->name);
+    return uid != NULL && node->uid != NULL && strcmp(uid, node->uid) != 0;
+}
+
+bool nodes_follow(struct node_cache *cache, const struct action *action, const struct node *node)
+{
+    struct followed *followed = *followed_of(cache, action->operation_id);
+    if (action->verb != VERB_CORDON || node->uid == NULL)
+        return true;
+    if (followed == NULL)
+        followed = followed_add(cache, action->operation_id);
+    if (uid_of(followed, node->name) == NULL) {
+        names_add(&followed->nodes, node->name);
+        names_add(&followed->uids, node->uid);
+    }
+    return !nodes_is_another(cache, action->operation_id, node);
+}
+
+void nodes_unfollow(struct node_cache *cache, const char *operation_id)
+{
+    followed_drop(followed_of(cache, operation_id));
+}
+
+/* --- looking --- */
+
 struct look {
     struct nodes_poll *poll;
     const char *node;
@@ -37,6 +110,7 @@ static void end_poll(struct nodes_poll *poll)
                   poll->shown == 1 ? "" : "s");
         if (poll->gone > 0)
             text_addf(&base->reason, "; %zu gone", poll->gone);
+        nodes_unfollow(poll->cache, base->action.operation_id);
         operation_end(base, poll->shown == 0 ? OUTCOME_SUPERSEDED : OUTCOME_SUCCEEDED, POLL_DONE);
     }
 }
@@ -48,7 +122,9 @@ static void on_looked(void *context, const struct kube_answer *answer)
     const struct node *node = answer->result == KUBE_OK ? node_take(poll->cache, answer->body)
                                                         : NULL;
     bool went = answer->result == KUBE_OK && node == NULL && node_has_name(answer->body);
-    if (answer->result == KUBE_NOT_FOUND || went) {
+    if (node != NULL && nodes_is_another(poll->cache, poll->base.action.operation_id, node)) {
+        poll->gone++;
+    } else if (answer->result == KUBE_NOT_FOUND || went) {
         poll->gone++;
         node_forget(poll->cache, look->node);
     } else if (node == NULL) {

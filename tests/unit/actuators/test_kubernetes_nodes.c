@@ -1,3 +1,4 @@
+#include "remediation/actuators/kubernetes_nodes_inside.h"
 #include "tests/unit/actuators/fake_nodes.h"
 
 static const char GPU_FULL[] = "{\"key\":\"team\",\"value\":\"gpu\",\"effect\":\"NoSchedule\","
@@ -310,6 +311,107 @@ TEST(a_lost_answer_is_found_out_by_reading)
     bench_close(&bench);
 }
 
+static bool is_made_anew_before_the_patch(struct kube_client *client, const struct fake_call *call,
+                                          struct kube_answer *answer)
+{
+    if (strcmp(call->method, "PATCH") != 0 || strstr(call->path, "gb-1") == NULL ||
+        client->scripted++ > 0)
+        return false;
+    fake_delete(client, "gb-1");
+    fake_add(client, "gb-1", "{\"metadata\":{\"uid\":\"another\"}}");
+    *answer = (struct kube_answer){.result = KUBE_UNKNOWN, .message = "timed out"};
+    return true;
+}
+
+/* Its cordon was on its way when the node was made anew: the accusation is of the old one. */
+TEST(a_node_that_is_made_anew_is_not_cordoned_for_the_old_one)
+{
+    static const char *const nodes[] = {"gb-1", "gb-2"};
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_add(&bench.client, "gb-2", NULL);
+    fake_sync(&bench.client);
+    bench.client.script = is_made_anew_before_the_patch;
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_UNKNOWN);
+    CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), POLL_DONE);
+    CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUPERSEDED);
+    CU_ASSERT_FALSE(fake_says(&bench.client, "gb-1", "broomwagon.io/"));
+    /* A new decision of the core has an id of its own, and means the node that is there. */
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), OUTCOME_SUCCEEDED);
+    CU_ASSERT(fake_says(&bench.client, "gb-1", "broomwagon.io/quarantine"));
+    /* Begun again under its id, for another node that was not reached: the same. */
+    fake_sync(&bench.client);
+    bench.client.scripted = 0;
+    fake_change(&bench.client, "gb-1",
+                "{\"metadata\":{\"uid\":\"third\",\"annotations\":null},\"spec\":null}");
+    fake_sync(&bench.client);
+    struct action action = action_of(VERB_CORDON, "INC-3/0/2/3", nodes, 2);
+    CU_ASSERT_EQUAL(run_action(&bench, &action), OUTCOME_UNKNOWN);
+    CU_ASSERT_EQUAL(run_action(&bench, &action), OUTCOME_SUCCEEDED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bench.reason, "gb-1 is gone: another node has its name now"));
+    CU_ASSERT_FALSE(fake_says(&bench.client, "gb-1", "broomwagon.io/"));
+    CU_ASSERT(fake_says(&bench.client, "gb-2", "broomwagon.io/quarantine"));
+    bench_close(&bench);
+}
+
+static bool is_made_anew_and_conflicts(struct kube_client *client, const struct fake_call *call,
+                                       struct kube_answer *answer)
+{
+    bool changed = is_made_anew_before_the_patch(client, call, answer);
+    answer->result = changed ? KUBE_CONFLICT : answer->result;
+    return changed;
+}
+
+TEST(a_node_that_is_made_anew_before_a_conflict_is_left_alone)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_sync(&bench.client);
+    bench.client.script = is_made_anew_and_conflicts;
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_SUPERSEDED);
+    CU_ASSERT_FALSE(fake_says(&bench.client, "gb-1", "broomwagon.io/"));
+    bench_close(&bench);
+}
+
+/* broomd was started anew and knows no uid: absent, and the core decides whether it still wants it.
+ */
+TEST(after_a_restart_a_node_that_was_made_anew_is_absent_to_the_poll)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_sync(&bench.client);
+    bench.client.script = is_made_anew_before_the_patch;
+    CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_UNKNOWN);
+    node_cache_free(bench.cache);
+    bench.cache = node_cache_new(&bench.client, bench.loop, "site/rack");
+    fake_sync(&bench.client);
+    CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), POLL_ABSENT);
+    CU_ASSERT_FALSE(fake_says(&bench.client, "gb-1", "broomwagon.io/"));
+    bench_close(&bench);
+}
+
+TEST(of_very_many_cordons_without_an_end_the_oldest_are_followed_no_further)
+{
+    struct bench bench;
+    bench_open(&bench);
+    fake_add(&bench.client, "gb-1", NULL);
+    fake_sync(&bench.client);
+    const struct node *node = node_find(bench.cache, "gb-1");
+    for (int i = 0; i < 2 * NODES_FOLLOWED_MAX; i++) {
+        struct action action = {.verb = VERB_CORDON};
+        snprintf(action.operation_id, sizeof action.operation_id, "INC-%d/0/2/1", i);
+        CU_ASSERT(nodes_follow(bench.cache, &action, node));
+    }
+    size_t count = 0;
+    for (struct followed *each = bench.cache->followed; each != NULL; each = each->next)
+        count++;
+    CU_ASSERT_EQUAL(count, NODES_FOLLOWED_MAX);
+    bench_close(&bench);
+}
+
 static bool answer_nothing(struct kube_client *client, const struct fake_call *call,
                            struct kube_answer *answer)
 {
@@ -479,6 +581,10 @@ TESTS(T(a_cordon_is_one_patch_of_our_own_keys_and_then_the_condition),
       T(a_node_that_is_gone_holds_up_nobody),
       T(a_rack_is_cordoned_at_once_and_not_one_after_the_other),
       T(each_answer_of_the_api_has_one_meaning), T(a_lost_answer_is_found_out_by_reading),
+      T(a_node_that_is_made_anew_is_not_cordoned_for_the_old_one),
+      T(a_node_that_is_made_anew_before_a_conflict_is_left_alone),
+      T(after_a_restart_a_node_that_was_made_anew_is_absent_to_the_poll),
+      T(of_very_many_cordons_without_an_end_the_oldest_are_followed_no_further),
       T(a_poll_without_an_api_server_says_so),
       T(an_operation_that_is_under_way_is_polled_as_running),
       T(the_world_is_told_as_it_is_in_the_cluster),
