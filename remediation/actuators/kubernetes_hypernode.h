@@ -15,8 +15,14 @@ const char *hypernode_name(const struct hypernode *hypernode);
 /* Every label key that its selectors ask for. */
 void hypernode_each_label(const struct hypernode *hypernode,
                           void (*fn)(void *context, const char *key), void *context);
-/* label: value of a node's label, or NULL. */
-bool hypernode_has(const struct hypernode *hypernode, const char *node, selector_label_fn *label,
-                   void *context);
+/* Every node that it names by exactMatch. */
+void hypernode_each_exact(const struct hypernode *hypernode,
+                          void (*fn)(void *context, const struct hypernode *hypernode,
+                                     const char *node),
+                          void *context);
+/* By its patterns and label selectors: exactMatch is left to hypernode_each_exact. label: value of
+ * a node's label, or NULL. */
+bool hypernode_matches(const struct hypernode *hypernode, const char *node,
+                       selector_label_fn *label, void *context);
 
 #endif

@@ -192,6 +192,7 @@ static bool read_node(const struct node_cache *cache, struct node *node, const s
                           .last_clique = before.last_clique,
                           .uncordoned_by = before.uncordoned_by,
                           .uncordon_asked = before.uncordon_asked,
+                          .changed = before.changed,
                           .is_listed = before.is_listed};
     node->uid = copy_member(metadata, "uid");
     node->version = copy_member(metadata, "resourceVersion");
@@ -243,7 +244,7 @@ static struct node *take(struct node_cache *cache, const struct json *object)
     if (node == NULL)
         node = node_add(cache, name);
     if (read_node(cache, node, object))
-        cache->generation++;
+        node->changed = ++cache->generation;
     return node;
 }
 
@@ -390,6 +391,11 @@ size_t node_cache_count(const struct node_cache *cache)
 uint64_t node_cache_generation(const struct node_cache *cache)
 {
     return cache->generation;
+}
+
+uint64_t node_cache_changed(const struct node_cache *cache, size_t index)
+{
+    return cache->nodes[index]->changed;
 }
 
 const char *node_cache_name(const struct node_cache *cache, size_t index)

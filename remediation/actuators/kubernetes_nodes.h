@@ -38,6 +38,8 @@ const char *node_cache_name(const struct node_cache *cache, size_t index);    /*
 const char *node_cache_uid(const struct node_cache *cache, const char *node); /* "" unknown */
 /* Moves with every change of a name or of a label that was asked for. */
 uint64_t node_cache_generation(const struct node_cache *cache);
+/* The generation in which a name or such a label of this node changed last. */
+uint64_t node_cache_changed(const struct node_cache *cache, size_t index);
 
 /* Reads who took off cordons of ours, where one was taken off since; node_cache_describe tells it
  * from then on. */

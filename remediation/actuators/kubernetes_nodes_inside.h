@@ -34,6 +34,7 @@ struct node {
     char *uncordoned_by; /* who took a cordon of ours off, where managedFields tell */
     char **labels;       /* by the cache's wanted keys */
     size_t label_count;  /* keys that were wanted when the node was read */
+    uint64_t changed;    /* the cache's generation with its last change */
     int32_t gpus, gpus_capacity;
     bool is_ready, is_unschedulable, was_unschedulable, is_out_of_service;
     bool is_marked;      /* condition BroomwagonFault is True */

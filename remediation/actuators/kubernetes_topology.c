@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const int64_t FRESH_NS = INT64_C(600000000000); /* HyperNodes change by hand */
@@ -16,14 +17,21 @@ enum { WRITES_AT_ONCE = 8 };
 #define LABEL_RACK "broomwagon.io/rack"
 #define LABEL_TRAY "broomwagon.io/tray"
 
+/* A node that a HyperNode names. Both are the HyperNode's. */
+struct named {
+    const char *node, *hypernode;
+};
+
 struct topology {
     struct topology_params params;
     char *rack_label;
     struct inventory *own; /* NULL when it is lent */
     struct inventory *inventory;
     struct kube_watch *watch;
-    struct hypernode **hypernodes; /* by name; tier 1 with nodes as members */
+    struct hypernode **hypernodes; /* in order of name; tier 1 with nodes as members */
     size_t count, capacity;
+    struct named *named; /* in order of node, then of HyperNode; made anew when one changes */
+    size_t named_count, named_capacity;
     bool is_changed;
     uint64_t generation; /* of the nodes, when the inventory was last told */
     int64_t written;     /* version of the inventory whose labels are all there; -1 none */
@@ -32,16 +40,47 @@ struct topology {
 
 /* ---- HyperNodes ---- */
 
+/* Where it is, or would stand. */
+static size_t place_of(const struct topology *topology, const char *name, bool *ret_is_there)
+{
+    size_t low = 0, high = topology->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(hypernode_name(topology->hypernodes[middle]), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *ret_is_there = low < topology->count &&
+                    strcmp(hypernode_name(topology->hypernodes[low]), name) == 0;
+    return low;
+}
+
 static void hypernode_drop(struct topology *topology, const char *name)
 {
-    for (size_t i = 0; i < topology->count; i++) {
-        if (strcmp(hypernode_name(topology->hypernodes[i]), name) != 0)
-            continue;
-        hypernode_free(topology->hypernodes[i]);
-        topology->hypernodes[i] = topology->hypernodes[--topology->count];
-        topology->is_changed = true;
+    bool is_there;
+    size_t place = place_of(topology, name, &is_there);
+    if (!is_there)
         return;
-    }
+    struct hypernode **at = &topology->hypernodes[place];
+    hypernode_free(*at);
+    topology->count--;
+    memmove(at, at + 1, (topology->count - place) * sizeof(struct hypernode *));
+    topology->named_count = 0; /* it points into what went */
+    topology->is_changed = true;
+}
+
+static void hypernode_add(struct topology *topology, struct hypernode *take_hypernode)
+{
+    bool is_there;
+    size_t place = place_of(topology, hypernode_name(take_hypernode), &is_there);
+    topology->hypernodes = array_grow(topology->hypernodes, topology->count, &topology->capacity,
+                                      sizeof(struct hypernode *));
+    struct hypernode **at = &topology->hypernodes[place];
+    memmove(at + 1, at, (topology->count - place) * sizeof(struct hypernode *));
+    *at = take_hypernode;
+    topology->count++;
+    topology->is_changed = true;
 }
 
 static void want_label(void *context, const char *key)
@@ -58,10 +97,7 @@ static void on_object(void *context, const struct json *object)
     if (hypernode == NULL)
         return;
     hypernode_each_label(hypernode, want_label, topology);
-    topology->hypernodes = array_grow(topology->hypernodes, topology->count, &topology->capacity,
-                                      sizeof(struct hypernode *));
-    topology->hypernodes[topology->count++] = hypernode;
-    topology->is_changed = true;
+    hypernode_add(topology, hypernode);
 }
 
 static void on_gone(void *context, const char *namespace_name, const char *name)
@@ -81,17 +117,57 @@ static const char *label_of(void *context, const char *key)
     return node_cache_label(labels->nodes, labels->index, key);
 }
 
+static void add_named(void *context, const struct hypernode *hypernode, const char *node)
+{
+    struct topology *topology = context;
+    topology->named = array_grow(topology->named, topology->named_count, &topology->named_capacity,
+                                 sizeof *topology->named);
+    topology->named[topology->named_count++] = (struct named){node, hypernode_name(hypernode)};
+}
+
+static int by_node(const void *a, const void *b)
+{
+    const struct named *left = a, *right = b;
+    int order = strcmp(left->node, right->node);
+    return order != 0 ? order : strcmp(left->hypernode, right->hypernode);
+}
+
+static void index_named(struct topology *topology)
+{
+    topology->named_count = 0;
+    for (size_t i = 0; i < topology->count; i++)
+        hypernode_each_exact(topology->hypernodes[i], add_named, topology);
+    if (topology->named_count > 0)
+        qsort(topology->named, topology->named_count, sizeof *topology->named, by_node);
+}
+
+/* The first HyperNode by name that names it, or NULL. */
+static const char *named_by(const struct topology *topology, const char *node)
+{
+    size_t low = 0, high = topology->named_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(topology->named[middle].node, node) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < topology->named_count && strcmp(topology->named[low].node, node) == 0;
+    return found ? topology->named[low].hypernode : NULL;
+}
+
 /* The first by name of those that claim it: two racks for one node are a mistake of the site. */
 static const char *hypernode_of(const struct topology *topology, size_t index)
 {
     struct labels_of labels = {topology->params.nodes, index};
     const char *name = node_cache_name(topology->params.nodes, index);
-    const char *found = NULL;
+    const char *found = named_by(topology, name);
     for (size_t i = 0; i < topology->count; i++) {
         const char *candidate = hypernode_name(topology->hypernodes[i]);
-        if (hypernode_has(topology->hypernodes[i], name, label_of, &labels) &&
-            (found == NULL || strcmp(candidate, found) < 0))
-            found = candidate;
+        if (found != NULL && strcmp(candidate, found) >= 0)
+            break;
+        if (hypernode_matches(topology->hypernodes[i], name, label_of, &labels))
+            return candidate;
     }
     return found;
 }
@@ -125,8 +201,12 @@ static void tell(struct topology *topology)
     if (!topology->is_changed && generation == topology->generation)
         return;
     int64_t now_ns = clock_now_ns();
+    if (topology->is_changed)
+        index_named(topology);
     for (size_t i = 0; i < node_cache_count(topology->params.nodes); i++)
-        observe(topology, i, now_ns);
+        if (topology->is_changed ||
+            node_cache_changed(topology->params.nodes, i) > topology->generation)
+            observe(topology, i, now_ns);
     topology->is_changed = false;
     topology->generation = generation;
 }
@@ -262,6 +342,7 @@ void topology_free(struct topology *topology)
     for (size_t i = 0; i < topology->count; i++)
         hypernode_free(topology->hypernodes[i]);
     xfree(topology->hypernodes);
+    xfree(topology->named);
     inventory_free(topology->own);
     xfree(topology->rack_label);
     xfree(topology);

@@ -47,6 +47,12 @@ static void tell_hypernode(struct bench *bench, const char *name, int tier, cons
     fake_tell(&bench->client, HYPERNODES, json.bytes);
 }
 
+static void hypernode_gone(struct bench *bench, const char *name)
+{
+    struct kube_watch *watch = fake_watch(&bench->client, HYPERNODES);
+    watch->params.on_gone(watch->params.context, "", name);
+}
+
 TEST(hypernodes_of_the_first_tier_name_the_racks)
 {
     struct bench bench;
@@ -70,11 +76,62 @@ TEST(hypernodes_of_the_first_tier_name_the_racks)
     CU_ASSERT_STRING_EQUAL(topology_rack(topology, "c-1"), "rk-2");
     CU_ASSERT_PTR_NULL(topology_rack(topology, "d-1"));
     /* The HyperNode is taken away: its nodes have not moved. */
-    struct kube_watch *watch = fake_watch(&bench.client, HYPERNODES);
-    watch->params.on_gone(watch->params.context, "", "rk-2");
+    hypernode_gone(&bench, "rk-2");
     topology_refresh(topology);
     CU_ASSERT_STRING_EQUAL(topology_rack(topology, "c-1"), "rk-2");
     CU_ASSERT_EQUAL(bench.client.call_count, 0);
+    close_topology(&bench, topology);
+}
+
+#define EXACT(name)   "{\"type\":\"Node\",\"selector\":{\"exactMatch\":{\"name\":\"" name "\"}}}"
+#define PATTERN(text) "{\"type\":\"Node\",\"selector\":{\"regexMatch\":{\"pattern\":\"" text "\"}}}"
+#define ROW(value)                                                                                 \
+    "{\"type\":\"Node\",\"selector\":{\"labelMatch\":{\"matchLabels\":{\"row\":\"" value "\"}}}}"
+
+TEST(of_hypernodes_that_claim_one_node_the_first_by_name_has_it)
+{
+    struct bench bench;
+    struct topology *topology = open_topology(&bench, "", false);
+    static const char *const names[] = {"a-1", "a-2", "a-3", "b-1"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        fake_add(&bench.client, names[i], NULL);
+    tell_hypernode(&bench, "rk-3", 1, EXACT("a-1") "," EXACT("a-3") "," PATTERN("^b?-1$"));
+    tell_hypernode(&bench, "rk-1", 1, PATTERN("^a-1$"));
+    tell_hypernode(&bench, "rk-2", 1, EXACT("a-2") "," EXACT("a-3"));
+    tell_hypernode(&bench, "rk-4", 1, PATTERN("^a-") "," PATTERN("(x|b)-1") "," EXACT("a-2"));
+    settle(&bench);
+    fake_sync(&bench.client);
+    topology_refresh(topology);
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-1"), "rk-1");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-2"), "rk-2");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-3"), "rk-2");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "b-1"), "rk-3");
+    hypernode_gone(&bench, "rk-2");
+    tell_hypernode(&bench, "rk-1", 2, PATTERN("^a-1$")); /* of another tier now */
+    topology_refresh(topology);
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-1"), "rk-3");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-2"), "rk-4");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-3"), "rk-3");
+    close_topology(&bench, topology);
+}
+
+TEST(a_node_whose_label_changes_moves_and_no_other)
+{
+    struct bench bench;
+    struct topology *topology = open_topology(&bench, "", false);
+    fake_add(&bench.client, "a-1", "{\"metadata\":{\"labels\":{\"row\":\"7\"}}}");
+    fake_add(&bench.client, "a-2", "{\"metadata\":{\"labels\":{\"row\":\"7\"}}}");
+    tell_hypernode(&bench, "rk-7", 1, ROW("7"));
+    tell_hypernode(&bench, "rk-8", 1, ROW("8"));
+    settle(&bench);
+    fake_sync(&bench.client);
+    topology_refresh(topology);
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-1"), "rk-7");
+    fake_change(&bench.client, "a-1", "{\"metadata\":{\"labels\":{\"row\":\"8\"}}}");
+    fake_tell(&bench.client, "/api/v1/nodes", fake_json(&bench.client, "a-1"));
+    topology_refresh(topology);
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-1"), "rk-8");
+    CU_ASSERT_STRING_EQUAL(topology_rack(topology, "a-2"), "rk-7");
     close_topology(&bench, topology);
 }
 
@@ -168,6 +225,8 @@ TEST(a_selector_that_is_not_understood_has_no_member)
 }
 
 TESTS(T(hypernodes_of_the_first_tier_name_the_racks),
+      T(of_hypernodes_that_claim_one_node_the_first_by_name_has_it),
+      T(a_node_whose_label_changes_moves_and_no_other),
       T(the_site_s_label_goes_before_hypernodes_and_cliques_come_last),
       T(without_a_label_the_world_waits_for_the_hypernodes),
       T(racks_are_written_to_nodes_only_where_the_site_asks_for_it),

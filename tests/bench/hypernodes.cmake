@@ -1,0 +1,2 @@
+add_executable(bench_hypernodes ${CMAKE_CURRENT_LIST_DIR}/bench_hypernodes.c)
+target_link_libraries(bench_hypernodes PRIVATE broom_actuators)
