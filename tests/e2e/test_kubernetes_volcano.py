@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """broomd looks after a Volcano job on the bench (kubernetes/README.md: everything is real but Volcano's own controller and the
 containers): racks and trays fail, people cordon and uncordon, spares are missing."""
+import http.server
 import json
+import os
+import tempfile
+import threading
 
 from daemon import run, wait_for
 from kubernetes import nodes
 from kubernetes.cluster import Cluster
-from kubernetes.scene import Scene
+from kubernetes.scene import Scene, never
 from kubernetes.workloads import indexed_job, volcano_job
 
 SPARE_RACK = 2
@@ -125,6 +129,56 @@ def test_a_drain_respects_a_disruption_budget_and_names_it():
         cluster.remove(guarded)
 
 
+class RepairShop:
+    """The site's service that broken hardware is handed over to: it takes everything and keeps what it was told."""
+
+    def __init__(self, folder):
+        shop = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                shop.told.append(json.loads(self.rfile.read(int(self.headers['Content-Length']))))
+                shop.signatures.append(self.headers['Broom-Signature'])
+                body = b'{"state":"done","outcome":"succeeded","reason":"ticket 4711"}'
+                self.send_response(200)
+                self.send_header('Content-Length', str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+        self.told, self.signatures = [], []
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        secret = os.path.join(folder, 'webhook.secret')
+        with open(secret, 'w', encoding='utf-8') as file:
+            file.write('between-broomd-and-the-shop')
+        os.chmod(secret, 0o600)
+        url = f'http://127.0.0.1:{self.server.server_address[1]}/repairs'
+        self.options = ('--set', 'webhook.url=' + url, '--set', 'webhook.secret=' + secret)
+
+
+def test_a_repaired_tray_comes_back_stage_by_stage_and_is_a_spare_again():
+    with tempfile.TemporaryDirectory() as folder:
+        shop = RepairShop(folder)
+        with Scene(cluster, volcano_job('train', 16), hand_over='to: hardware, uncordon: broom', options=shop.options) as scene:
+            victim = sorted(scene.used())[4]
+            scene.training.tray_dies(victim)
+            scene.wait_phase('repairing')
+            told, = [each for each in shop.told if each['verb'] == 'hand_over']
+            assert told['nodes'] == [victim] and shop.signatures[0].startswith('v1='), told
+            cluster.kill_kubelet(victim)                # the shop switches it off
+            wait_for('it is seen down', lambda: not cluster.is_ready(victim), 40)
+            never('a tray that is down was taken back', lambda: victim not in cluster.cordoned(), 2)
+            cluster.revive_kubelet(victim)
+            scene.wait_phase('done', timeout_s=60)
+            assert victim not in cluster.cordoned() and not taint(victim, 'broomwagon.io/quarantine')
+            said = scene.timeline()
+            stages = ('ticket 4711', 'registered', 'ready', 'schedulable', 'in its NVLink domain', 'validated')
+            assert [stage for stage in stages if stage not in said] == [], said[-2500:]
+        shop.server.shutdown()
+
+
 def test_a_person_who_uncordons_cancels_the_rest():
     with Scene(cluster, volcano_job('train', 16)) as scene:
         take_spares_away()
@@ -144,4 +198,6 @@ if __name__ == '__main__':
         run([test_a_rack_fault_moves_the_job_to_the_spare_rack_and_nobody_else_gets_it,
              test_a_tray_fault_takes_a_spare_of_the_same_rack, test_without_a_spare_it_holds_and_says_how_many_are_missing,
              test_a_declined_incident_takes_off_its_own_cordons_and_keeps_those_of_people,
-             test_a_drain_respects_a_disruption_budget_and_names_it, test_a_person_who_uncordons_cancels_the_rest])
+             test_a_drain_respects_a_disruption_budget_and_names_it,
+             test_a_repaired_tray_comes_back_stage_by_stage_and_is_a_spare_again,
+             test_a_person_who_uncordons_cancels_the_rest])

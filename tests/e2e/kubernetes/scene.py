@@ -9,7 +9,7 @@ from daemon import Daemon, wait_for
 from . import nodes
 from .training import Training
 
-WARM_STEPS = 35     # warm-up and scale of the detectors, and some pace to come back to
+WARM_STEPS = 30     # warm-up and scale of the detectors, and some pace to come back to
 KINDS = {'batch.volcano.sh/v1alpha1': 'volcano', 'jobset.x-k8s.io/v1alpha2': 'jobset', 'batch/v1': 'job'}
 ENDS = ('done', 'cancelled', 'escalated')
 
@@ -33,7 +33,7 @@ plans:
     - cordon: {{target: trays}}{drain}
     - choose_spare: {{prefer: [same_nvlink_domain, spare_rack], on_none: hold}}
     - restart_job: {{timeout: 3m, on_timeout: escalate{restart}}}
-    - verify: {{new_steps: 10, pace_within: 1.5, timeout: 2m, on_timeout: escalate}}
+    - verify: {{new_steps: 10, pace_within: 1.5, timeout: 2m, on_timeout: escalate}}{hand_over}
   replace-rack:
     - notify: {{severity: critical}}
     - cordon: {{target: rack}}
@@ -53,12 +53,13 @@ def never(what, condition, for_s):
 
 class Scene:
     """document: the job. mode: broomd's own and the policy's. restart: further keys of the plans' restart_job, as text.
-    drain: trays are drained of other people's pods before the restart. credentials: of broomd, see Cluster.product_kubeconfig."""
+    drain: trays are drained of other people's pods before the restart. hand_over: keys of that step, as text. credentials: of broomd, see Cluster.product_kubeconfig."""
 
-    def __init__(self, cluster, document, mode='enforce', restart='', drain=False, credentials='token', options=()):
+    def __init__(self, cluster, document, mode='enforce', restart='', drain=False, hand_over='', credentials='token', options=()):
         self.cluster, self.document, self.mode = cluster, document, mode
         self.name = document['metadata']['name']
-        self.restart, self.drain, self.credentials, self.options = restart, drain, credentials, options
+        self.restart, self.drain, self.hand_over = restart, drain, hand_over
+        self.credentials, self.options = credentials, options
         self.pods = self.count_pods()
         self.daemon = self.training = None
         self.folder = tempfile.mkdtemp(prefix='broom-scene-')
@@ -94,6 +95,7 @@ class Scene:
         policy = os.path.join(self.folder, 'policy.yaml')
         with open(policy, 'w', encoding='utf-8') as file:
             file.write(POLICY.format(mode=self.mode, restart=self.restart and ', ' + self.restart,
+                                     hand_over=self.hand_over and f'\n    - hand_over: {{{self.hand_over}}}',
                                      drain='\n    - drain: {timeout: 12s, on_timeout: continue}' if self.drain else ''))
         self.daemon = Daemon('--mode', self.mode, '--set', 'actuator.kind=kubernetes', '--set',
                              'actuator.kubeconfig=' + self.cluster.product_kubeconfig(self.credentials),

@@ -19,7 +19,7 @@ HELD_LINES = 20000      # of those that broomd was away for
 
 
 class Training(threading.Thread):
-    def __init__(self, cluster, port, name, pods=16, step_s=0.25, namespace='default', seed=1):
+    def __init__(self, cluster, port, name, pods=16, step_s=0.2, namespace='default', seed=1):
         super().__init__(daemon=True, name='training-' + name)
         self.cluster, self.port, self.name_, self.pods, self.namespace = cluster, port, name, pods, namespace
         self.job = f'{namespace}/{name}'
