@@ -43,6 +43,17 @@ enum aside_state act_aside_state(const struct remediation *core, const struct in
     return state;
 }
 
+bool act_was_uncordoned(const struct incident *incident, const char *node)
+{
+    for (size_t i = 0; i < incident->action_count; i++) {
+        const struct incident_action *action = &incident->actions[i];
+        if (action->verb == VERB_UNCORDON && names_has(&action->nodes, node) &&
+            (action->state != ACTION_ENDED || action->outcome == OUTCOME_SUCCEEDED))
+            return true;
+    }
+    return false;
+}
+
 const char *act_command_verb(enum fsm_command command)
 {
     switch (command) {
@@ -431,9 +442,19 @@ void act_run(struct remediation *core, struct incident *incident, enum fsm_comma
 
 /* --- outcomes --- */
 
+static bool has_own_cordon(const struct incident *incident)
+{
+    for (size_t i = 0; i < incident->node_count; i++)
+        if (incident->nodes[i].ours)
+            return true;
+    return false;
+}
+
 /* Anything that has changed the world for this incident, or may have. */
 static bool has_changed_world(const struct incident *incident)
 {
+    if (has_own_cordon(incident))
+        return true;
     for (size_t i = 0; i < incident->action_count; i++) {
         const struct incident_action *action = &incident->actions[i];
         bool tells = action->verb == VERB_NOTIFY || action->verb == VERB_CAPTURE;
@@ -462,8 +483,11 @@ static void settle_ownership(struct remediation *core, struct incident *incident
             node->ours = false;
         }
     }
-    if (action->verb == VERB_CORDON && never)
+    if (action->verb == VERB_CORDON && never && !has_own_cordon(incident))
         incident->nodes_spent_ns = 0;
+    if (action->verb == VERB_CORDON && !done && action->outcome != OUTCOME_CANCELLED &&
+        !core->describe_asked)
+        effect_ask_world(core); /* it may stand on some of its nodes */
     if (never && !has_changed_world(incident))
         incident->times.acted_ns = 0;
     if (action->verb == VERB_RESTART_JOB && never)

@@ -330,6 +330,33 @@ void remediation_progress(struct remediation *core, const char *job,
         end(core);
 }
 
+/* A cordon that ended without success may stand on some of its nodes: what the world says is ours
+ * is ours to give back and to wait for. What we uncordoned is not: the world may be older than
+ * that. */
+static void note_own_cordons(struct remediation *core, struct incident *incident)
+{
+    bool found = false;
+    for (size_t i = 0; i < incident->node_count; i++) {
+        struct incident_node *node = &incident->nodes[i];
+        const struct view_node *seen = world_view_node(&core->world, node->name);
+        if (node->ours || seen == NULL || !seen->cordoned ||
+            strcmp(seen->cordoned_by, incident->ref) != 0 ||
+            act_was_uncordoned(incident, node->name))
+            continue;
+        node->ours = found = true;
+        node->was_cordoned = false;
+    }
+    if (!found)
+        return;
+    incident->dirty = true;
+    if (incident->times.acted_ns == 0)
+        incident->times.acted_ns = core->now_ns;
+    if (incident->nodes_spent_ns == 0)
+        incident->nodes_spent_ns = core->now_ns;
+    if (incident->status == INCIDENT_DECLINED)
+        act_run(core, incident, DO_UNDO);
+}
+
 /* Our cordon was taken off by somebody else: seen twice, since a first look may be older than the
  * cordon itself. */
 static bool is_uncordoned_by_person(const struct remediation *core, struct incident *incident)
@@ -397,6 +424,7 @@ void remediation_world(struct remediation *core, const struct world *world, int6
         back_watch(core, incident);
         bool waits_for_return = incident->phase == PHASE_REPAIRING ||
                                 incident->phase == PHASE_VALIDATING;
+        note_own_cordons(core, incident);
         if (!incident_has_ended(incident) && !waits_for_return) {
             note_foreign_cordons(core, incident);
             if (is_uncordoned_by_person(core, incident))

@@ -190,6 +190,8 @@ enum aside_state {
 };
 enum aside_state act_aside_state(const struct remediation *core, const struct incident *incident,
                                  enum verb verb, const char *node);
+/* An uncordon of ours that the node was in has succeeded, or is under way. */
+bool act_was_uncordoned(const struct incident *incident, const char *node);
 /* Tells the cluster what became of promised spares: the job runs on them, or they are free. */
 void act_settle(struct remediation *core, struct incident *incident, const struct names *spares,
                 bool used);

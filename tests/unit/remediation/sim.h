@@ -75,6 +75,7 @@ struct sim {
     enum verb bad_verb; /* the next bad_count starts of it end so, and do nothing */
     enum outcome bad_outcome;
     int bad_count;
+    int bad_partly; /* the last so many of them do all nodes but the last */
     struct remediation_guards guards;
     struct sim_op ops[SIM_OPS_MAX];
     int op_count;
@@ -382,6 +383,10 @@ static SIM_UNUSED bool sim_start(struct sim *sim, const struct action *action)
     }
     if (sim->bad_count > 0 && action->verb == sim->bad_verb) {
         struct action_result bad = {.outcome = sim->bad_outcome, .reason = "by the test"};
+        struct action partly = *action;
+        partly.node_count -= partly.node_count > 0 ? 1 : 0;
+        if (sim->bad_count <= sim->bad_partly)
+            sim_execute(sim, &partly);
         sim->bad_count--;
         remediation_outcome(sim->core, action->operation_id, &bad, sim->now_ns);
         return true;

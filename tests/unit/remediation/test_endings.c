@@ -223,6 +223,100 @@ TEST(with_no_policy_everything_is_recorded_and_nothing_done)
     sim_done(&sim);
 }
 
+static int count_cordoned(const struct sim *sim)
+{
+    int count = 0;
+    for (int i = 0; i < sim->node_count; i++)
+        count += sim->nodes[i].cordoned ? 1 : 0;
+    return count;
+}
+
+/* 17 of 18 are patched and the last is busy, in every try or only in the last one. */
+TEST(what_a_cordon_that_failed_has_cordoned_is_given_back)
+{
+    for (int partly = 1; partly <= 3; partly++) {
+        struct sim sim;
+        sim_init(&sim, 3, 2, 16, sim_enforce);
+        sim_run(&sim, 120);
+        for (int i = 0; i < 18; i++)
+            sim.nodes[i].dead = true;
+        sim.stopped = true;
+        sim.bad_verb = VERB_CORDON;
+        sim.bad_outcome = OUTCOME_TRANSIENT;
+        sim.bad_count = 3;
+        sim.bad_partly = partly;
+        sim_run(&sim, 1);
+        sim_accuse_rack(&sim, VERDICT_FAULT, "rk-0", "events");
+        CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 300));
+        CU_ASSERT_EQUAL(count_cordoned(&sim), 17);
+        CU_ASSERT_TRUE(sim_incident(&sim, 1)->nodes_spent_ns != 0);
+        CU_ASSERT_TRUE(sim_incident(&sim, 1)->times.acted_ns != 0);
+        if (partly == 2)
+            sim_crash_now(&sim); /* what is ours is in its record */
+        CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_DECLINE, "INC-1"), OK);
+        sim_run(&sim, 10);
+        CU_ASSERT_EQUAL(count_cordoned(&sim), 0);
+        CU_ASSERT_EQUAL(sim.uncordons, 17);
+        sim_done(&sim);
+    }
+}
+
+/* The person was faster than the cluster. */
+TEST(a_cordon_that_failed_partly_after_it_was_declined_is_given_back)
+{
+    struct sim sim;
+    sim_init(&sim, 3, 2, 16, sim_enforce);
+    sim_run(&sim, 120);
+    for (int i = 0; i < 18; i++)
+        sim.nodes[i].dead = true;
+    sim.stopped = true;
+    sim.bad_verb = VERB_CORDON;
+    sim.bad_outcome = OUTCOME_UNKNOWN;
+    sim.bad_count = sim.bad_partly = 1;
+    sim.poll_silent = true;
+    sim_run(&sim, 1);
+    sim_accuse_rack(&sim, VERDICT_FAULT, "rk-0", "events");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_CORDONING, 300));
+    sim.world_known = false; /* it is described after the word */
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_DECLINE, "INC-1"), OK);
+    CU_ASSERT_EQUAL(count_cordoned(&sim), 17);
+    char id[OPERATION_ID_BYTES] = "";
+    const struct incident *incident = sim_incident(&sim, 1);
+    for (size_t i = 0; i < incident->action_count; i++)
+        if (incident->actions[i].verb == VERB_CORDON)
+            text_copy(id, sizeof id, incident->actions[i].operation_id);
+    struct action_result late = {
+        .outcome = OUTCOME_TRANSIENT, .poll = POLL_DONE, .reason = "n0-17 is busy"};
+    sim.world_known = true;
+    remediation_outcome(sim.core, id, &late, sim.now_ns);
+    sim_drain(&sim);
+    sim_run(&sim, 60);
+    CU_ASSERT_EQUAL(count_cordoned(&sim), 0);
+    sim_done(&sim);
+}
+
+TEST(what_we_uncordoned_is_not_ours_again_in_an_older_world)
+{
+    struct sim sim;
+    sim_init(&sim, 2, 2, 16, sim_enforce);
+    sim_run(&sim, 120);
+    sim_lose_tray(&sim, "n0-03");
+    for (int i = 0; i < sim.node_count; i++)
+        sim.nodes[i].spare = false; /* it holds */
+    sim_run(&sim, 6);
+    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 120));
+    CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_DECLINE, "INC-1"), OK);
+    sim_run(&sim, 2);
+    CU_ASSERT_EQUAL(sim.uncordons, 1);
+    sim_node(&sim, "n0-03")->cordoned = true; /* as it was before */
+    sim_describe(&sim);
+    sim_drain(&sim);
+    CU_ASSERT_FALSE(sim_incident(&sim, 1)->nodes[0].ours);
+    CU_ASSERT_EQUAL(sim.uncordons, 1);
+    sim_done(&sim);
+}
+
 TESTS(T(a_lost_tray_is_replaced_by_the_spare_of_its_rack_and_the_job_resumes),
       T(a_rack_fault_moves_the_whole_segment_to_the_spare_rack),
       T(a_slow_rank_is_replaced_once_its_loss_outweighs_the_restart),
@@ -230,4 +324,7 @@ TESTS(T(a_lost_tray_is_replaced_by_the_spare_of_its_rack_and_the_job_resumes),
       T(when_one_source_accuses_forty_percent_the_observer_is_the_suspect),
       T(a_healthy_job_with_information_only_opens_nothing),
       T(a_swallowed_restart_is_noticed_and_escalated_never_repeated),
-      T(with_no_policy_everything_is_recorded_and_nothing_done))
+      T(with_no_policy_everything_is_recorded_and_nothing_done),
+      T(what_a_cordon_that_failed_has_cordoned_is_given_back),
+      T(a_cordon_that_failed_partly_after_it_was_declined_is_given_back),
+      T(what_we_uncordoned_is_not_ours_again_in_an_older_world))
