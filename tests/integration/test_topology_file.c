@@ -62,6 +62,7 @@ TEST(a_node_that_leaves_the_file_is_no_longer_placed_by_it)
 {
     AUTO(inventory_free) struct inventory *inventory = inventory_new();
     AUTO_FREE char *first = read_file(inventory, TWO_RACKS, 1000);
+    CU_ASSERT_STRING_EQUAL(first, "");
     inventory_observe(inventory, &(struct inventory_observation){.source = INVENTORY_LABEL,
                                                                  .node = "gb-3",
                                                                  .rack = "r9",
@@ -84,6 +85,7 @@ TEST(every_mistake_is_told_with_its_place_and_nothing_of_the_file_counts)
 {
     AUTO(inventory_free) struct inventory *inventory = inventory_new();
     AUTO_FREE char *first = read_file(inventory, TWO_RACKS, 1000);
+    CU_ASSERT_STRING_EQUAL(first, "");
     AUTO_FREE char *said = read_file(inventory,
                                      "racks:\n"
                                      "  - {rack: rk-1, trays: [gb-9, gb-9]}\n"
