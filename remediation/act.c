@@ -561,33 +561,36 @@ static void finish(struct remediation *core, struct incident *incident,
         undo_cordons(core, incident);
 }
 
+/* The same operation may be started, if it is still wanted and its step has time left. */
+static void take_absent(struct remediation *core, struct incident *incident,
+                        struct incident_action *action)
+{
+    bool is_late = !action->aside && incident->deadline_ns != 0 &&
+                   core->now_ns >= incident->deadline_ns;
+    action->state = ACTION_STARTED;
+    if (is_late || !remediation_may_start(core, action->operation_id)) {
+        action->state = ACTION_POLLING;
+        if (is_late || incident_has_ended(incident))
+            finish(core, incident, action, OUTCOME_CANCELLED,
+                   is_late ? "the cluster knows nothing of it, and its time is over"
+                           : "the cluster knows nothing of it, and it is not wanted now",
+                   NULL);
+        return;
+    }
+    record_timeline(core, incident, "started_again", "broomd",
+                    "The cluster knows nothing of %s: started under the same id",
+                    action->operation_id);
+    record_incident(core, incident);
+    effect_push_action(core, EFFECT_START, incident, action, "the cluster knew nothing of it");
+}
+
 static void take_poll(struct remediation *core, struct incident *incident,
                       struct incident_action *action, const struct action_result *result)
 {
     action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
-    switch (result->poll) {
-    case POLL_RUNNING:
-    case POLL_UNREACHABLE:
-        return;
-    case POLL_DONE:
-        break;
-    case POLL_ABSENT:
-        /* It never happened: the same operation may be started, if it is still wanted. */
-        action->state = ACTION_STARTED;
-        if (!remediation_may_start(core, action->operation_id)) {
-            action->state = ACTION_POLLING;
-            if (incident_has_ended(incident))
-                finish(core, incident, action, OUTCOME_CANCELLED, "never begun, not wanted now",
-                       NULL);
-            return;
-        }
-        record_timeline(core, incident, "started_again", "broomd",
-                        "The cluster knows nothing of %s: started under the same id",
-                        action->operation_id);
-        record_incident(core, incident);
-        effect_push_action(core, EFFECT_START, incident, action, "never begun before");
-        return;
-    }
+    action->restored = action->restored && result->poll == POLL_UNREACHABLE;
+    if (result->poll == POLL_ABSENT)
+        take_absent(core, incident, action);
 }
 
 /* The step went on without it; what it says of the power is as true. */
@@ -604,6 +607,7 @@ void act_outcome(struct remediation *core, struct incident *incident,
                  struct incident_action *action, const struct action_result *result)
 {
     enum outcome outcome = result->outcome;
+    bool was_restored = action->restored;
     if (action->state == ACTION_ENDED) {
         take_late_answer(core, incident, action, result);
         return;
@@ -626,6 +630,10 @@ void act_outcome(struct remediation *core, struct incident *incident,
     bool concerns_step = action->step >= 0 && action->step == incident->step;
     if (incident_has_ended(incident) || !concerns_step)
         return;
+    /* One deadline is over the restart and what follows from it, which is still to be looked at. */
+    if (was_restored && outcome == OUTCOME_SUCCEEDED && incident->phase == PHASE_RESTARTING &&
+        core->now_ns >= incident->deadline_ns)
+        look_give_step_time(core, incident);
     char reason[SENTENCE_BYTES];
     snprintf(reason, sizeof reason, "%s %s", verb_name(action->verb), outcome_name(outcome));
     look_dispatch(core, incident, event_of(incident, action), reason);
@@ -639,9 +647,20 @@ void act_poll_due(struct remediation *core, struct incident *incident)
         if (action->state != ACTION_POLLING || only_told || core->now_ns < action->next_poll_ns)
             continue;
         action->next_poll_ns = core->now_ns + POLL_AGAIN_NS;
+        if (action->restored && action->restored_poll_ns == 0)
+            action->restored_poll_ns = core->now_ns;
         record_incident(core, incident);
         effect_push_action(core, EFFECT_POLL, incident, action, "what became of it?");
     }
+}
+
+int64_t act_read_until(const struct remediation *core, const struct incident *incident)
+{
+    const struct incident_action *action = incident_running_action(incident);
+    if (action == NULL || !action->restored)
+        return 0;
+    return (action->restored_poll_ns != 0 ? action->restored_poll_ns : core->now_ns) +
+           POLL_AGAIN_NS;
 }
 
 void act_abandon(struct remediation *core, struct incident *incident, const char *reason)

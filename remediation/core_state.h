@@ -169,6 +169,8 @@ void look_incident(struct remediation *core, struct incident *incident);
 void look_all(struct remediation *core);
 /* The world is asked for when what this incident waits for needs it read again. */
 void look_ask_world(struct remediation *core, const struct incident *incident);
+/* The time of its step begins anew: nobody looked while it passed. */
+void look_give_step_time(const struct remediation *core, struct incident *incident);
 int64_t look_settle_end(const struct remediation *core, const struct incident *incident);
 /* Read from the store and not accused since: nothing is done about it until its fault is seen
  * again. */
@@ -201,6 +203,9 @@ void act_take_marks_off(struct remediation *core, struct incident *incident,
 /* Tells people something that no step of a plan tells: who has to move now, and why. Not in observe
  * mode, and never in the way of a step. */
 void act_tell(struct remediation *core, struct incident *incident, const char *sentence);
+/* A step's action that was under way when broomd was started anew is read once before a deadline
+ * ends it. Until when that is waited for at most; 0: there is none. */
+int64_t act_read_until(const struct remediation *core, const struct incident *incident);
 /* Ends an action that never answered, at a deadline. */
 void act_abandon(struct remediation *core, struct incident *incident, const char *reason);
 /* The job holds no rank on any node of the incident (and somebody knows where its ranks are). */

@@ -73,8 +73,10 @@ struct incident_action {
     enum outcome outcome; /* once ended */
     int64_t started_ns, ended_ns;
     int64_t next_poll_ns;
-    bool poll_asked; /* a poll is on its way */
-    bool aside;      /* beside the plan: no step waits for it */
+    bool restored;            /* under way when it was read from the store, and no poll since has
+                                 told what became of it */
+    int64_t restored_poll_ns; /* when the first of those polls was asked; 0 not yet */
+    bool aside;               /* beside the plan: no step waits for it */
     struct names nodes, spares;
     char *params_json; /* owned, or NULL */
 };

@@ -371,6 +371,7 @@ static void get_actions(const struct json *state, struct incident *incident)
         action->state = outcome_parse(json_get_string(item, "outcome", ""), &action->outcome)
                             ? ACTION_ENDED
                             : ACTION_POLLING;
+        action->restored = action->state == ACTION_POLLING;
         action->started_ns = json_get_int(item, "started_ns", 0);
         action->ended_ns = json_get_int(item, "ended_ns", 0);
         names_parse(&action->nodes, json_get(item, "nodes"));

@@ -83,6 +83,12 @@ static int64_t timer_deadline(const struct remediation *core, struct incident *i
     return 0;
 }
 
+void look_give_step_time(const struct remediation *core, struct incident *incident)
+{
+    incident->deadline_ns = timer_deadline(core, incident, TIMER_STEP);
+    incident->dirty = true;
+}
+
 static void say_moved(struct remediation *core, struct incident *incident,
                       const struct transition *transition, const char *reason)
 {
@@ -506,6 +512,8 @@ static void look_deadline(struct remediation *core, struct incident *incident)
 {
     const struct plan_step *step = due_step(incident);
     char reason[SENTENCE_BYTES];
+    if (core->now_ns < act_read_until(core, incident))
+        return;
     snprintf(reason, sizeof reason, "the deadline of %s passed%s%.180s",
              phase_name(incident->phase), incident->waiting_for[0] != '\0' ? "; waited for " : "",
              incident->waiting_for);
@@ -721,7 +729,8 @@ int64_t remediation_next_deadline(const struct remediation *core)
                 sooner(&next_ns, world_due(core, incident));
             continue;
         }
-        sooner(&next_ns, incident->deadline_ns);
+        int64_t read_ns = incident->deadline_ns != 0 ? act_read_until(core, incident) : 0;
+        sooner(&next_ns, read_ns > incident->deadline_ns ? read_ns : incident->deadline_ns);
         if (incident->phase == PHASE_SUSPECTED)
             sooner(&next_ns, look_settle_end(core, incident));
         if (incident->phase == PHASE_CONFIRMED &&

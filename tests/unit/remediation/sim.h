@@ -69,6 +69,7 @@ struct sim {
     char waiting_restart[OPERATION_ID_BYTES];
     const char *response; /* of whatever is started; NULL none */
     bool poll_silent;     /* a poll is answered with `running` */
+    bool poll_unanswered; /* or with nothing at all */
     bool force_delete_does_nothing;
     bool swallow_restart; /* accepted and never done */
     bool world_known, answers_unknown, loses_restart;
@@ -429,6 +430,8 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
                                    .reason = "polled"};
     if (op != NULL)
         op->polled++;
+    if (sim->poll_unanswered)
+        return;
     remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
 }
 

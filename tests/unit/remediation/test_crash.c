@@ -260,6 +260,68 @@ TEST(a_record_that_is_none_is_refused_with_its_reason)
     remediation_free(core);
 }
 
+/* A restart is asked for, and broomd is away until long after its step's deadline. */
+static void be_away_from_a_restart(struct sim *sim, bool loses_it)
+{
+    begin_tray(sim);
+    sim->restart_waits = true;
+    sim->loses_restart = loses_it;
+    accuse_lost_tray(sim);
+    CU_ASSERT_TRUE(sim_until(sim, 1, PHASE_RESTARTING, 600));
+    CU_ASSERT_PTR_NOT_NULL(incident_running_action(sim_incident(sim, 1)));
+    sim->waiting_restart[0] = '\0'; /* the answer finds nobody */
+    for (int i = 0; i < 7200; i++) {
+        sim->now_ns += SECOND;
+        sim_move_job(sim);
+    }
+    CU_ASSERT_TRUE(sim_incident(sim, 1)->deadline_ns < sim->now_ns);
+    sim_crash_now(sim);
+}
+
+TEST(what_was_done_while_we_were_away_past_its_deadline_is_read_before_it_is_given_up)
+{
+    struct sim sim;
+    be_away_from_a_restart(&sim, false);
+    sim_run(&sim, 2);
+    CU_ASSERT_NOT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_ESCALATED);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    sim_done(&sim);
+}
+
+TEST(what_the_cluster_knows_nothing_of_is_not_begun_after_its_deadline)
+{
+    struct sim sim;
+    be_away_from_a_restart(&sim, true);
+    sim.loses_restart = false;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 5));
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(sim.log.bytes, "the cluster knows nothing of it, and its time is over"));
+    sim_done(&sim);
+}
+
+TEST(a_read_that_is_not_answered_is_not_waited_for_longer_than_a_minute)
+{
+    struct sim sim;
+    be_away_from_a_restart(&sim, false);
+    sim.poll_unanswered = true;
+    sim_run(&sim, 50);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_RESTARTING);
+    CU_ASSERT_TRUE(remediation_next_deadline(sim.core) > sim.now_ns);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 20));
+    sim_done(&sim);
+}
+
+TEST(a_step_that_runs_on_past_its_deadline_is_given_up_once_it_was_read)
+{
+    struct sim sim;
+    be_away_from_a_restart(&sim, false);
+    sim.poll_silent = true;
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 10));
+    sim_done(&sim);
+}
+
 TESTS(T(a_fault_that_healed_while_nobody_looked_is_not_acted_on),
       T(a_fault_that_is_seen_again_after_a_restart_is_acted_on),
       T(a_lost_tray_ends_the_same_wherever_we_are_killed),
@@ -267,4 +329,8 @@ TESTS(T(a_fault_that_healed_while_nobody_looked_is_not_acted_on),
       T(a_slow_rank_ends_the_same_wherever_we_are_killed),
       T(a_hold_without_spare_ends_the_same_wherever_we_are_killed),
       T(an_incident_reads_back_to_the_same_record),
-      T(a_record_that_is_none_is_refused_with_its_reason))
+      T(a_record_that_is_none_is_refused_with_its_reason),
+      T(what_was_done_while_we_were_away_past_its_deadline_is_read_before_it_is_given_up),
+      T(what_the_cluster_knows_nothing_of_is_not_begun_after_its_deadline),
+      T(a_read_that_is_not_answered_is_not_waited_for_longer_than_a_minute),
+      T(a_step_that_runs_on_past_its_deadline_is_given_up_once_it_was_read))
