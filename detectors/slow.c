@@ -15,6 +15,8 @@
 
 /* Of the smallest shift, what uncertainty may take off it where it is a change. */
 static const double CHANGE_MARGIN = 0.15;
+/* Of a shift, what its newest rows must still show. */
+static const double LASTS_SHARE = 2.0 / 3;
 /* When more units than this moved it is the job's matter, and no unit's. */
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
@@ -30,6 +32,7 @@ enum {
     QUIET_MOST = 256,
     FLAP_ROWS = 512,
     ABSORB_STEPS = 16,
+    NEWEST_ROWS = 2,
     RATE_ROWS = 48,
     MANY_AT_ONCE = 6, /* more domains at once are the job's doing, not so many faults */
     RACK_FILLING = 3,
@@ -570,6 +573,19 @@ static int settle_rows(const struct alarm *alarm)
     return (int)fmin(fmax(rows, SETTLE_LEAST), SETTLE_MOST);
 }
 
+/* A shock that dies away holds a window up after it is gone: the newest rows must still show two
+ * thirds of what the rows since the onset do. Stalls come and go by nature. */
+static bool is_still_there(const struct engine *engine, const struct alarm *alarm)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    int since = bank_rows_since_onset(bank, alarm->unit, alarm->level, alarm->test);
+    double level = bank_mean(bank, alarm->unit, since < NEWEST_ROWS ? NEWEST_ROWS : since,
+                             alarm->test);
+    double newest = bank_mean(bank, alarm->unit, NEWEST_ROWS, alarm->test);
+
+    return alarm->by_rate || !isfinite(newest) || newest >= LASTS_SHARE * level;
+}
+
 /* An alarm must stand until it is decided; another unit's alarm starts the wait anew. */
 static void settle(struct engine *engine, const struct alarm *strongest)
 {
@@ -587,13 +603,15 @@ static void settle(struct engine *engine, const struct alarm *strongest)
     if (engine->pending_rows > 1 && engine->pending_extended == 0 &&
         alarm_extent_is_clear(engine, strongest))
         engine->pending_rows = 1;
-    if (--engine->pending_rows == 0) {
-        if (alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still) &&
-            strongest->bank != engine->pending_bank)
-            decide(engine, &still);
-        else
-            decide(engine, strongest);
-    }
+    if (--engine->pending_rows > 0)
+        return;
+    if (!alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still) ||
+        strongest->bank == engine->pending_bank)
+        still = *strongest;
+    if (is_still_there(engine, &still))
+        decide(engine, &still);
+    else
+        engine->pending_rows = 1;
 }
 
 void slow_row(struct engine *engine)

@@ -443,6 +443,25 @@ TEST(a_low_clock_is_told_and_says_that_it_is_the_gpu)
     feed_close(&feed);
 }
 
+TEST(a_shock_that_dies_away_is_nothing)
+{
+    static const double SHOCK[] = {1.5, 1.28, 1.16, 1.1, 1.06, 1.04, 1.02, 1.01};
+    struct feed feed;
+
+    feed_open(&feed, 256, 1);
+    feed_steps(&feed, 100);
+    for (int r = 0; r < 256; r += 51) {
+        for (size_t i = 0; i < ARRAY_LEN(SHOCK); i++) {
+            feed.slow[r] = SHOCK[i];
+            feed_step(&feed);
+        }
+        feed.slow[r] = 1;
+        feed_steps(&feed, 20);
+    }
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 0);
+    feed_close(&feed);
+}
+
 TEST(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known)
 {
     struct feed feed;
@@ -485,7 +504,7 @@ TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays
     feed_close(&feed);
 }
 
-TESTS(T(a_low_clock_is_told_and_says_that_it_is_the_gpu),
+TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_it_is_the_gpu),
       T(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps),
       T(a_burst_of_three_slow_steps_is_nothing),
       T(a_rank_of_a_group_over_two_trays_is_named_where_the_waits_of_its_peers_are_known),
