@@ -79,9 +79,8 @@ def test_a_rack_fault_of_a_volcano_job_survives_a_kill_at_each_state():
 def test_a_rack_fault_of_a_jobset_survives_kills_around_its_suspension():
     with Scene(cluster, jobset('train', 16)) as scene:
         scene.training.rack_dies(1)
-        kill_at(scene, 'all of the rack is cordoned', lambda: len(patches(scene, 'nodes', 1)) == 18)
-        kill_at(scene, 'the JobSet is suspended', lambda: scene.writes()['patch', 'jobsets'] == 1)
-        kill_at(scene, 'the JobSet is resumed', lambda: scene.writes()['patch', 'jobsets'] == 2)
+        kill_at(scene, 'the JobSet is suspended', lambda: scene.writes()['patch', 'jobsets'] >= 1)
+        kill_at(scene, 'the JobSet is resumed', lambda: scene.writes()['patch', 'jobsets'] >= 2)
         kill_at(scene, 'verifying', reached(scene, 'verifying'))
         scene.wait_mitigated(120)
         assert scene.writes()['patch', 'jobsets'] == 2, scene.writes()
