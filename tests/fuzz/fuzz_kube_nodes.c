@@ -83,7 +83,7 @@ static void read_as_hypernode(const struct json *object)
 {
     struct hypernode *hypernode = hypernode_read(object);
     if (hypernode != NULL)
-        (void)hypernode_has(hypernode, "gb-1", no_label, NULL);
+        (void)hypernode_matches(hypernode, "gb-1", no_label, NULL);
     hypernode_free(hypernode);
 }
 

@@ -67,16 +67,14 @@ struct sim {
     const char *elsewhere; /* the scheduler takes this node instead of the first spare */
     bool restart_waits;    /* a restart is answered when the job runs again, not before */
     char waiting_restart[OPERATION_ID_BYTES];
-    const char *response; /* of whatever is started; NULL none */
-    bool poll_silent;     /* a poll is answered with `running` */
-    bool poll_unanswered; /* or with nothing at all */
+    const char *response;              /* of whatever is started; NULL none */
+    bool poll_silent, poll_unanswered; /* a poll is answered with `running`, or not at all */
     bool force_delete_does_nothing;
     bool swallow_restart; /* accepted and never done */
     bool world_known, answers_unknown, loses_restart;
     enum verb bad_verb; /* the next bad_count starts of it end so, and do nothing */
     enum outcome bad_outcome;
-    int bad_count;
-    int bad_partly; /* the last so many of them do all nodes but the last */
+    int bad_count, bad_partly; /* the last bad_partly of them do all nodes but the last */
     struct remediation_guards guards;
     struct sim_op ops[SIM_OPS_MAX];
     int op_count;
@@ -430,8 +428,6 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
                                    .reason = "polled"};
     if (op != NULL)
         op->polled++;
-    if (sim->poll_unanswered)
-        return;
     remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
 }
 
@@ -536,7 +532,8 @@ static SIM_UNUSED bool sim_drain_once(struct sim *sim, struct effect *batch, siz
             alive = sim_start(sim, &batch[i].action);
             break;
         case EFFECT_POLL:
-            sim_poll(sim, &batch[i].action);
+            if (!sim->poll_unanswered)
+                sim_poll(sim, &batch[i].action);
             break;
         case EFFECT_DESCRIBE:
             sim_describe(sim);
@@ -681,14 +678,12 @@ static SIM_UNUSED const struct incident *sim_incident(const struct sim *sim, int
 /* Runs until the incident is in the phase; false when it does not come within the seconds. */
 static SIM_UNUSED bool sim_until(struct sim *sim, int number, enum phase phase, int64_t seconds)
 {
-    for (int64_t i = 0; i < seconds; i++) {
+    for (int64_t i = 0;; i++) {
         const struct incident *incident = sim_incident(sim, number);
-        if (incident != NULL && incident->phase == phase)
-            return true;
+        if ((incident != NULL && incident->phase == phase) || i >= seconds)
+            return incident != NULL && incident->phase == phase;
         sim_tick(sim);
     }
-    const struct incident *incident = sim_incident(sim, number);
-    return incident != NULL && incident->phase == phase;
 }
 
 /* --- plans --- */
