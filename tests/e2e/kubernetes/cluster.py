@@ -9,8 +9,10 @@ faults.py, what can be asked of it in questions.py."""
 import json
 import os
 import shutil
+import signal
 import ssl
 import subprocess
+import sys
 import tempfile
 import urllib.request
 
@@ -66,6 +68,9 @@ class Cluster(Faults, Questions):
     # ---- life
 
     def start(self):
+        if not self.outlives:
+            # a test whose time is over still ends what it started
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         try:
             self.start_control_plane()
             self.install_kinds()

@@ -1,6 +1,7 @@
 """One job, one broomd that looks after it, on a cluster that outlives both: what every scenario starts from and leaves behind."""
 import json
 import os
+import shutil
 import tempfile
 import time
 
@@ -113,6 +114,7 @@ class Scene:
             self.training.join()
         if self.daemon is not None:
             self.daemon.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
         self.cluster.heal()         # first: pods on a dead node would never go
         self.cluster.remove(self.document)
         if kind is None:
