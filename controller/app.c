@@ -354,8 +354,9 @@ static void warm_engines(struct app *app)
         return;
     int64_t started_ns = clock_read().monotonic_ns;
     recorder_dir(app, &dir);
-    struct warmed warmed = warm_up(dir.bytes, app->pipeline,
-                                   clock_now_ns() - app->config->recorder_warm_ns);
+    int64_t now_ns = clock_now_ns();
+    struct warmed warmed = warm_up(dir.bytes, app->pipeline, now_ns - app->config->recorder_warm_ns,
+                                   now_ns);
     log_event(LOG_INFO, "engines_warmed", kv_int("jobs", warmed.jobs),
               kv_int("lines", warmed.lines),
               kv_int("took_ms", (clock_read().monotonic_ns - started_ns) / NS_PER_MS));

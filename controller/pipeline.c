@@ -499,6 +499,14 @@ void pipeline_warm(struct pipeline *pipeline, struct view lines, int64_t arrival
     pipeline->is_warming = false;
 }
 
+void pipeline_warmed(struct pipeline *pipeline, int64_t now_ns)
+{
+    pipeline->now_ns = now_ns;
+    for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next)
+        if (live->last_sample_ns > 0)
+            engine_resume(live->engine, jobs_sender_time(live, now_ns));
+}
+
 /* ---- jobs and people ---- */
 
 enum status pipeline_put_job(struct pipeline *pipeline, const struct job *document, int64_t now_ns,

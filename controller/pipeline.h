@@ -73,6 +73,8 @@ struct pipeline_written pipeline_write(struct pipeline *pipeline,
  * nothing is recorded, decided or acted on, and the verdicts that hold afterwards are told to the
  * next core (pipeline_restart). arrival_ns: when they came, as time passes in that past. */
 void pipeline_warm(struct pipeline *pipeline, struct view lines, int64_t arrival_ns);
+/* The past has been read: from then until now nobody listened. */
+void pipeline_warmed(struct pipeline *pipeline, int64_t now_ns);
 
 /* A job document. See jobs_put for errors. */
 MUST_CHECK enum status pipeline_put_job(struct pipeline *pipeline, const struct job *document,

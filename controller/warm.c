@@ -16,7 +16,11 @@ enum status warm_save(const char *dir, struct pipeline *pipeline, struct error *
     for (struct live_job *live = jobs_first(pipeline_jobs(pipeline)); live != NULL;
          live = live->next) {
         struct json_writer writer = json_writer(&documents);
+        json_open_object(&writer);
+        json_put_int(&writer, "attempt", engine_hello_attempt(live->engine));
+        json_add_key(&writer, "document");
         job_file_write(engine_job(live->engine), &writer);
+        json_close(&writer);
         text_add(&documents, "\n");
     }
     text_addf(&path, "%s/jobs.jsonl", dir);
@@ -25,10 +29,19 @@ enum status warm_save(const char *dir, struct pipeline *pipeline, struct error *
 
 static bool take_document(struct pipeline *pipeline, struct view line, int64_t now_ns)
 {
+    AUTO(json_free) struct json *root = NULL;
     AUTO(job_free) struct job *job = NULL;
+    AUTO_TEXT document = {0};
     bool created;
-    return job_file_parse(line, &job, NULL) == OK &&
-           pipeline_put_job(pipeline, job, now_ns, &created, NULL) == OK;
+    if (json_parse(line, &root, NULL) != OK)
+        return false;
+    json_print(json_get(root, "document"), &document);
+    if (job_file_parse((struct view){document.bytes, document.length}, &job, NULL) != OK ||
+        pipeline_put_job(pipeline, job, now_ns, &created, NULL) != OK)
+        return false;
+    const struct live_job *live = jobs_find(pipeline_jobs(pipeline), view_of(job->name));
+    engine_know_attempt(live->engine, json_get_int(root, "attempt", 0));
+    return true;
 }
 
 static int64_t take_documents(const char *dir, struct pipeline *pipeline, int64_t now_ns)
@@ -72,10 +85,11 @@ static void on_lines(void *context, struct view lines, int64_t arrival_ns)
     pipeline_warm(warming->pipeline, lines, arrival_ns);
 }
 
-struct warmed warm_up(const char *dir, struct pipeline *pipeline, int64_t since_ns)
+struct warmed warm_up(const char *dir, struct pipeline *pipeline, int64_t since_ns, int64_t now_ns)
 {
     struct warming warming = {.pipeline = pipeline};
     warming.warmed.jobs = take_documents(dir, pipeline, since_ns);
     ignore_status(recorder_read(dir, since_ns, on_lines, &warming, NULL)); /* nothing recorded */
+    pipeline_warmed(pipeline, now_ns);
     return warming.warmed;
 }

@@ -15,6 +15,6 @@ struct warmed {
 };
 /* Jobs of dir/jobs.jsonl, then the recording since since_ns. Call before the first sample comes. A
  * missing file or folder is an empty one; a document that cannot be taken is left out. */
-struct warmed warm_up(const char *dir, struct pipeline *pipeline, int64_t since_ns);
+struct warmed warm_up(const char *dir, struct pipeline *pipeline, int64_t since_ns, int64_t now_ns);
 
 #endif

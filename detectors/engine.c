@@ -221,6 +221,7 @@ static void restart(struct engine *engine, int64_t time_ns)
     numeric_restart(&engine->numeric);
     pace_restart(&engine->pace);
     engine->restart_pending = true;
+    engine->is_resumed = false;
 }
 
 /* Verdicts of an attempt that is over: a restarted job that steps is not hung; a slow one stays
@@ -641,7 +642,7 @@ static void feed_hello(struct engine *engine, const struct sample *sample)
 
     if (new_attempt && sample->values[FIELD_ATTEMPT] < 1e9)
         engine->hello_attempt = (int64_t)sample->values[FIELD_ATTEMPT];
-    if (engine->rows > 0 && (new_attempt || moved))
+    if ((engine->rows > 0 || engine->is_resumed) && (new_attempt || moved))
         restart(engine, sample->time_ns);
     engine->live.finished = false;
     if (moved || resized)
@@ -707,6 +708,7 @@ void engine_feed(struct engine *engine, const struct sample *sample)
         return;
     pass_time(engine, sample);
     if (sample->rank >= 0 && sample->rank < engine->job->world_size) {
+        liveness_heard(&engine->live, engine->now_ns);
         /* By engine time, not by the rank's clock, which may be an hour off. */
         engine->live.seen_ns[sample->rank] = engine->now_ns;
         if (engine->attempt_time_ns == 0)
@@ -755,6 +757,26 @@ void engine_advance(struct engine *engine, int64_t now_ns)
         hardware_check(engine);
         liveness_check(engine);
     }
+}
+
+void engine_resume(struct engine *engine, int64_t now_ns)
+{
+    if (engine->now_ns == 0 || now_ns <= engine->now_ns)
+        return;
+    liveness_resume(&engine->live, engine->now_ns, now_ns);
+    engine->ahead_ns = 0;
+    engine->now_ns = now_ns;
+    engine->is_resumed = true;
+}
+
+int64_t engine_hello_attempt(const struct engine *engine)
+{
+    return engine->hello_attempt;
+}
+
+void engine_know_attempt(struct engine *engine, int64_t attempt)
+{
+    engine->hello_attempt = attempt > engine->hello_attempt ? attempt : engine->hello_attempt;
 }
 
 bool engine_next(struct engine *engine, struct verdict *ret_verdict)

@@ -42,6 +42,14 @@ void engine_feed(struct engine *engine, const struct sample *sample);
  */
 void engine_advance(struct engine *engine, int64_t now_ns);
 
+/* Nobody listened between the newest sample and now_ns: a process was started anew and fed the
+ * past. That time is no silence and no standstill; stops are judged again a while after the first
+ * rank is heard. */
+void engine_resume(struct engine *engine, int64_t now_ns);
+/* The largest attempt that a hello named, and the same told to an engine that did not hear it. */
+int64_t engine_hello_attempt(const struct engine *engine);
+void engine_know_attempt(struct engine *engine, int64_t attempt);
+
 /* Faults that GPUs, trays and racks had before (copied): what they did counts against them, at most
  * HISTORY_NATS_MOST nats, and is told with their verdicts. A later call replaces an earlier one. */
 void engine_take_history(struct engine *engine, const struct history *history);

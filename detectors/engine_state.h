@@ -103,6 +103,7 @@ struct engine {
     int32_t gauge_tray;         /* tray of the last gauge line */
     uint8_t *went_back;         /* by rank */
     int64_t hello_attempt;      /* largest attempt that a hello named */
+    bool is_resumed;            /* and nothing of a newer attempt came since */
     bool restart_pending;       /* restarted, and no row has closed since */
     bool grid_stale;            /* seats or sizes changed since the grid was laid out */
     double z_alarm, nats_alarm; /* from the false-alarm budget */

@@ -20,6 +20,9 @@ static const int64_t CONFIRMED_LEAST_NS = 15 * SECOND, SILENT_LEAST_NS = 15 * SE
 static const int64_t START_LIMIT_NS = 1800 * SECOND, PAUSE_LIMIT_NS = 1800 * SECOND;
 /* Clocks of ranks differ, and a step takes its time. */
 static const int64_t RECORD_SLACK_NS = 120 * SECOND;
+/* After a time without anybody who listened: until the last of the senders has come back (they wait
+ * half a minute at most), and how long to wait for the first one. */
+static const int64_t LISTEN_NS = 60 * SECOND, DEAF_MOST_NS = 600 * SECOND;
 enum { RECORD_DOMAINS_MOST = 8 };
 
 static const char *const PHASE_NAMES[PHASE_COUNT] = {
@@ -80,6 +83,37 @@ void liveness_restart(struct liveness *live)
     live->quiet_until_ns = 0;
     memset(live->phase, 0, (size_t)live->ranks);
     memset(live->beat_ns, 0, (size_t)live->ranks * sizeof(int64_t));
+}
+
+static void put_off(int64_t *times_ns, int32_t count, int64_t by_ns)
+{
+    for (int32_t i = 0; i < count; i++)
+        if (times_ns[i] > 0)
+            times_ns[i] += by_ns;
+}
+
+static void skip_time(struct liveness *live, int64_t by_ns)
+{
+    put_off(live->seen_ns, live->ranks, by_ns);
+    put_off(live->step_ns, live->ranks, by_ns);
+    put_off(live->beat_ns, live->ranks, by_ns);
+    put_off(&live->progress_ns, 1, by_ns);
+}
+
+void liveness_resume(struct liveness *live, int64_t from_ns, int64_t now_ns)
+{
+    skip_time(live, now_ns - from_ns);
+    live->deaf_from_ns = now_ns;
+    live->deaf_until_ns = now_ns + DEAF_MOST_NS;
+}
+
+void liveness_heard(struct liveness *live, int64_t now_ns)
+{
+    if (live->deaf_from_ns == 0)
+        return;
+    skip_time(live, now_ns - live->deaf_from_ns);
+    live->deaf_from_ns = 0;
+    live->deaf_until_ns = now_ns + LISTEN_NS;
 }
 
 /* What each rank does while the job stands. */
@@ -529,7 +563,7 @@ void liveness_check(struct engine *engine)
     int64_t stopped_ns;
 
     if (live->finished || live->told || engine->now_ns < live->quiet_until_ns ||
-        engine->now_ns - live->checked_ns < SECOND)
+        engine->now_ns < live->deaf_until_ns || engine->now_ns - live->checked_ns < SECOND)
         return;
     if (live->progress_step < 0 || engine->rows == 0) {
         judge_start(engine);

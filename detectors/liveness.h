@@ -35,6 +35,8 @@ struct liveness {
     int64_t longest_gap_ns; /* longest time without progress that ended by itself */
     int64_t quiet_until_ns; /* a mark said that the job pauses until then */
     int64_t floor_ns;       /* silence counts from here at the earliest */
+    int64_t deaf_from_ns;   /* nobody was heard since somebody listens again; 0: somebody was */
+    int64_t deaf_until_ns;  /* stops are not judged before */
     int64_t round_ns;       /* time that a quarter of the ranks have reached, at the last check */
     int64_t checked_ns;     /* engine time of the last check */
     bool finished;          /* mark `finished`: silence is right */
@@ -43,6 +45,9 @@ struct liveness {
 
 void liveness_init(struct liveness *live, int32_t ranks);
 void liveness_done(struct liveness *live);
+/* See engine_resume; heard: a rank has spoken after it. */
+void liveness_resume(struct liveness *live, int64_t from_ns, int64_t now_ns);
+void liveness_heard(struct liveness *live, int64_t now_ns);
 void liveness_restart(struct liveness *live);
 enum phase liveness_phase(const char *bytes, unsigned long length);
 const char *liveness_phase_name(enum phase phase);

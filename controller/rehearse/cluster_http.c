@@ -94,6 +94,18 @@ static void on_sample(void *context, const struct sample *sample)
     sender_add(http->sender, (struct view){http->line.bytes, http->line.length});
 }
 
+static void add_hello(void *context, const struct sample *sample)
+{
+    sample_add_line(sample, context);
+}
+
+static void say_hello(void *context, struct text *lines)
+{
+    const struct cluster_http *http = context;
+    struct model *model = cluster_model(http->params.cluster);
+    model_send_hello(model, cluster_now_ns(http->params.cluster), add_hello, lines);
+}
+
 static void tick(void *context)
 {
     struct cluster_http *http = context;
@@ -199,7 +211,8 @@ static void post_start(struct cluster_http *http, struct http_request *request)
         http_reply_error(request, 409, "the job has started");
         return;
     }
-    http->sender = sender_new(http->params.loop, http->client, json_get_string(body, "broomd", ""));
+    http->sender = sender_new(http->params.loop, http->client, json_get_string(body, "broomd", ""),
+                              say_hello, http);
     cluster_start(http->params.cluster, clock_now_ns());
     http_reply(request, 204, NULL, view_of(NULL));
     loop_timer_set(http->tick, 0);

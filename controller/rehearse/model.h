@@ -80,6 +80,8 @@ void model_add_fault(struct model *model, const struct model_fault *fault);
  * in which they arrive, nearly that of time. */
 typedef void model_sample_fn(void *context, const struct sample *sample);
 
+/* The hello of every rank that lives, as of at_ns. */
+void model_send_hello(struct model *model, int64_t at_ns, model_sample_fn *fn, void *context);
 /* Goes on to the next moment at which something happens (a step ends, a round of beats, a late
  * line) and gives its samples. A halted model with nothing left gives none. */
 void model_step(struct model *model, model_sample_fn *fn, void *context);

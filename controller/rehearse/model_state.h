@@ -112,7 +112,6 @@ void model_strike(struct model *model);
 void model_tell_event(struct model *model, const char *kind, int32_t tray, int32_t gpu,
                       int64_t at_ns);
 /* model_lines.c */
-void model_send_hello(struct model *model, int64_t at_ns, model_sample_fn *fn, void *context);
 void model_send_steps(struct model *model, model_sample_fn *fn, void *context);
 void model_send_beats(struct model *model, int64_t at_ns, model_sample_fn *fn, void *context);
 void model_send_gauges(struct model *model, int64_t at_ns, model_sample_fn *fn, void *context);

@@ -17,15 +17,22 @@ struct sender {
     struct text gathering;
     struct text under_way; /* empty: nothing is under way */
     struct loop_timer *retry;
-    bool zips; /* every other batch */
+    bool zips;             /* every other batch */
+    bool was_away;         /* the next batch begins with hello */
+    size_t greeting_bytes; /* of the batch under way */
+    sender_hello_fn *hello;
+    void *context;
     struct sender_counts counts;
 };
 
 static void send_batch(void *context);
 
-struct sender *sender_new(struct loop *loop, struct http_client *client, const char *url)
+struct sender *sender_new(struct loop *loop, struct http_client *client, const char *url,
+                          sender_hello_fn *hello, void *context)
 {
     struct sender *sender = xcalloc(1, sizeof *sender);
+    sender->hello = hello;
+    sender->context = context;
     sender->client = client;
     sender->retry = loop_timer_new(loop, send_batch, sender);
     text_addf(&sender->url, "%s/write?precision=ns", url);
@@ -62,6 +69,7 @@ static void on_answer(void *context, const struct http_answer *answer)
     struct sender *sender = context;
     if (is_for_later(answer)) {
         sender->counts.retries++;
+        sender->was_away = sender->was_away || answer->status != OK;
         loop_timer_set(sender->retry, RETRY_NS);
         return;
     }
@@ -73,13 +81,29 @@ static void on_answer(void *context, const struct http_answer *answer)
         fprintf(stderr, "a batch was refused with HTTP %d: %s\n", answer->code, body);
     }
     sender->counts.batches++;
+    sender->greeting_bytes = 0;
     text_clear(&sender->under_way);
     sender_flush(sender); /* what came together meanwhile does not wait for the next tick */
+}
+
+static void greet(struct sender *sender)
+{
+    struct text lines = {0};
+    sender->hello(sender->context, &lines);
+    size_t greeting_bytes = lines.length;
+    text_add_bytes(&lines, sender->under_way.bytes + sender->greeting_bytes,
+                   sender->under_way.length - sender->greeting_bytes);
+    sender->greeting_bytes = greeting_bytes;
+    text_done(&sender->under_way);
+    sender->under_way = lines;
+    sender->was_away = false;
 }
 
 static void send_batch(void *context)
 {
     struct sender *sender = context;
+    if (sender->was_away)
+        greet(sender);
     static const char *const ZIPPED[] = {"Content-Encoding: gzip", NULL};
     AUTO_TEXT packed = {0};
     struct view body = {sender->under_way.bytes, sender->under_way.length};

@@ -10,8 +10,13 @@
 
 struct sender;
 
+/* What the ranks say to a server that was away: it may have lost who they are, whatever it had
+ * taken. Adds lines. */
+typedef void sender_hello_fn(void *context, struct text *lines);
+
 /* loop and client are lent. url is the server, without a path. Free it after the client. */
-struct sender *sender_new(struct loop *loop, struct http_client *client, const char *url);
+struct sender *sender_new(struct loop *loop, struct http_client *client, const char *url,
+                          sender_hello_fn *hello, void *context);
 void sender_free(struct sender *sender);
 DEFINE_AUTO(struct sender, sender_free)
 

@@ -561,7 +561,7 @@ class _Sender(threading.Thread):
         if response.status in (429, 502, 503, 504):
             self._wait_longer(response.getheader('Retry-After'))
             return False
-        if response.status == 400 and b'unknown job' in answer and not self.hello_due:
+        if response.status == 400 and b'hello' in answer and not self.hello_due:
             self.hello_due = True
             return False
         if response.status >= 400:

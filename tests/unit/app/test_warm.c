@@ -101,9 +101,9 @@ static void send(struct bench *bench, const struct text *lines)
     recorder_add(bench->recorder, write.body, 1, bench->now_ns);
 }
 
-static void steps(struct bench *bench)
+static void steps(struct bench *bench, int first, int last)
 {
-    for (int step = 1; step <= STEPS; step++) {
+    for (int step = first; step <= last; step++) {
         AUTO_TEXT lines = {0};
         bench->now_ns += SECOND;
         for (int rank = 0; rank < RANKS; rank++)
@@ -138,7 +138,7 @@ static void open_bench(struct bench *bench)
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(bench->dir));
     start_daemon(bench);
     put_job(bench);
-    steps(bench);
+    steps(bench, 1, STEPS);
     stand(bench, 3);
     CU_ASSERT_EQUAL(bench->named.length, 0); /* too early to say */
     CU_ASSERT_EQUAL_FATAL(warm_save(bench->dir, bench->pipeline, NULL), OK);
@@ -168,7 +168,8 @@ TEST(a_rank_that_fell_silent_before_a_restart_is_named_after_it)
     open_bench(&bench);
     start_daemon(&bench);
     int64_t records = bench.records;
-    struct warmed warmed = warm_up(bench.dir, bench.pipeline, bench.now_ns - 600 * SECOND);
+    struct warmed warmed = warm_up(bench.dir, bench.pipeline, bench.now_ns - 600 * SECOND,
+                                   bench.now_ns);
     CU_ASSERT_EQUAL(warmed.jobs, 1);
     CU_ASSERT_EQUAL(warmed.lines, STEPS * RANKS + RANKS - 1);
     CU_ASSERT_EQUAL(bench.records, records); /* what was recorded once is not recorded again */
@@ -189,16 +190,74 @@ TEST(without_what_was_recorded_the_same_silence_is_a_start_that_takes_long)
     close_bench(&bench);
 }
 
+TEST(the_time_in_which_nobody_listened_is_no_silence)
+{
+    struct bench bench = {.now_ns = START_NS, .dir = "/tmp/broom-warm-XXXXXX"};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(bench.dir));
+    start_daemon(&bench);
+    put_job(&bench);
+    steps(&bench, 1, STEPS);
+    CU_ASSERT_EQUAL_FATAL(warm_save(bench.dir, bench.pipeline, NULL), OK);
+    kill_daemon(&bench);
+    bench.now_ns += 300 * SECOND;
+    start_daemon(&bench);
+    warm_up(bench.dir, bench.pipeline, bench.now_ns - 600 * SECOND, bench.now_ns);
+    for (int s = 0; s < 20; s++) /* no sender has found it yet */
+        pipeline_tick(bench.pipeline, bench.now_ns += SECOND);
+    steps(&bench, STEPS + 301, STEPS + 360);
+    CU_ASSERT_EQUAL(bench.named.length, 0);
+    close_bench(&bench);
+}
+
+static void hello(struct bench *bench, int attempt)
+{
+    AUTO_TEXT lines = {0};
+    bench->now_ns += SECOND;
+    for (int rank = 0; rank < RANKS; rank++)
+        text_addf(&lines, "hello,job=team/a,rank=%d,host=n%d world=%di,attempt=%di %lld\n", rank,
+                  rank / 4, RANKS, attempt, (long long)bench->now_ns);
+    send(bench, &lines);
+}
+
+static int64_t attempts(const struct bench *bench)
+{
+    const struct live_job *live = jobs_find(pipeline_jobs(bench->pipeline), view_of("team/a"));
+    return engine_progress(live->engine).attempt;
+}
+
+TEST(a_hello_after_a_restart_of_broomd_is_a_new_attempt_only_when_it_names_one)
+{
+    struct bench bench = {.now_ns = START_NS, .dir = "/tmp/broom-warm-XXXXXX"};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(bench.dir));
+    start_daemon(&bench);
+    put_job(&bench);
+    hello(&bench, 3);
+    steps(&bench, 1, 10);
+    CU_ASSERT_EQUAL_FATAL(warm_save(bench.dir, bench.pipeline, NULL), OK);
+    stand(&bench, 100); /* so long that the recording that is read has no step */
+    kill_daemon(&bench);
+    start_daemon(&bench);
+    warm_up(bench.dir, bench.pipeline, bench.now_ns - 60 * SECOND, bench.now_ns);
+    int64_t before = attempts(&bench);
+    hello(&bench, 3);
+    CU_ASSERT_EQUAL(attempts(&bench), before);
+    hello(&bench, 4);
+    CU_ASSERT_EQUAL(attempts(&bench), before + 1);
+    close_bench(&bench);
+}
+
 TEST(an_empty_folder_warms_nothing)
 {
     struct bench bench;
     open_bench(&bench);
     start_daemon(&bench);
-    struct warmed warmed = warm_up("/nonexistent", bench.pipeline, 0);
+    struct warmed warmed = warm_up("/nonexistent", bench.pipeline, 0, bench.now_ns);
     CU_ASSERT_EQUAL(warmed.jobs + warmed.lines, 0);
     close_bench(&bench);
 }
 
 TESTS(T(a_rank_that_fell_silent_before_a_restart_is_named_after_it),
       T(without_what_was_recorded_the_same_silence_is_a_start_that_takes_long),
+      T(the_time_in_which_nobody_listened_is_no_silence),
+      T(a_hello_after_a_restart_of_broomd_is_a_new_attempt_only_when_it_names_one),
       T(an_empty_folder_warms_nothing))
