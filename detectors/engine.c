@@ -759,26 +759,6 @@ void engine_advance(struct engine *engine, int64_t now_ns)
     }
 }
 
-void engine_resume(struct engine *engine, int64_t now_ns)
-{
-    if (engine->now_ns == 0 || now_ns <= engine->now_ns)
-        return;
-    liveness_resume(&engine->live, engine->now_ns, now_ns);
-    engine->ahead_ns = 0;
-    engine->now_ns = now_ns;
-    engine->is_resumed = true;
-}
-
-int64_t engine_hello_attempt(const struct engine *engine)
-{
-    return engine->hello_attempt;
-}
-
-void engine_know_attempt(struct engine *engine, int64_t attempt)
-{
-    engine->hello_attempt = attempt > engine->hello_attempt ? attempt : engine->hello_attempt;
-}
-
 bool engine_next(struct engine *engine, struct verdict *ret_verdict)
 {
     while (engine->queue_count > 0) {

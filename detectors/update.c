@@ -1,4 +1,5 @@
-/* A newer document of a running job: what was not known is taken over, statistics stay. */
+/* What a running engine is told besides samples. A newer document: what was not known is taken over,
+ * statistics stay. A start after a time without anybody who listened. */
 #include "detectors/engine_state.h"
 
 #include <assert.h>
@@ -44,4 +45,24 @@ void engine_update_job(struct engine *engine, const struct job *document)
         job->workload_json = xstrdup(document->workload_json);
     }
     engine->grid_stale = true;
+}
+
+void engine_resume(struct engine *engine, int64_t now_ns)
+{
+    if (engine->now_ns == 0 || now_ns <= engine->now_ns)
+        return;
+    liveness_resume(&engine->live, engine->now_ns, now_ns);
+    engine->ahead_ns = 0;
+    engine->now_ns = now_ns;
+    engine->is_resumed = true;
+}
+
+int64_t engine_hello_attempt(const struct engine *engine)
+{
+    return engine->hello_attempt;
+}
+
+void engine_know_attempt(struct engine *engine, int64_t attempt)
+{
+    engine->hello_attempt = attempt > engine->hello_attempt ? attempt : engine->hello_attempt;
 }
