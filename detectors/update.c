@@ -1,5 +1,5 @@
-/* What a running engine is told besides samples. A newer document: what was not known is taken over,
- * statistics stay. A start after a time without anybody who listened. */
+/* What a running engine is told besides samples. A newer document: what was not known is taken
+ * over, statistics stay. A start after a time without anybody who listened. */
 #include "detectors/engine_state.h"
 
 #include <assert.h>
