@@ -32,12 +32,14 @@ struct live_job {
         sender_lag_ns; /* our clock less the senders', a running median; 0 before the first line */
     int64_t first_lags_ns[JOBS_LAG_LINES]; /* ascending, of its first lines */
     int lag_count;
-    int64_t bytes;       /* charged to the budget */
-    const char *uid;     /* of the workload, "" when unknown */
-    bool has_document;   /* else its layout comes from hello lines alone */
-    bool touched;        /* fed since the last pass */
-    bool layout_changed; /* its record of topology is due */
-    int64_t attempt;     /* of the layout last recorded */
+    int64_t bytes;        /* charged to the budget */
+    const char *uid;      /* of the workload, "" when unknown */
+    int64_t warm_from_ns; /* recorded lines of its ranks before that are of another attempt, which
+                             may have stood elsewhere; 0 none */
+    bool has_document;    /* else its layout comes from hello lines alone */
+    bool touched;         /* fed since the last pass */
+    bool layout_changed;  /* its record of topology is due */
+    int64_t attempt;      /* of the layout last recorded */
     int64_t refused_rank, refused_host;
     struct verdict *open; /* verdicts that hold, for a core that is read again; owned */
     size_t open_count, open_capacity;

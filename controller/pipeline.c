@@ -473,7 +473,11 @@ struct pipeline_written pipeline_write(struct pipeline *pipeline,
 static void warm_sample(void *context, const struct sample *sample)
 {
     struct pipeline *pipeline = context;
-    (void)jobs_take(pipeline->jobs, sample, pipeline->now_ns); /* its sender was answered then */
+    const struct live_job *live = sample->job.length > 0 ? jobs_find(pipeline->jobs, sample->job)
+                                                         : NULL;
+    if (live == NULL || sample->time_ns >= live->warm_from_ns)
+        (void)jobs_take(pipeline->jobs, sample,
+                        pipeline->now_ns); /* its sender was answered then */
 }
 
 static void forget_record(void *context, const char *record)

@@ -18,6 +18,7 @@ enum status warm_save(const char *dir, struct pipeline *pipeline, struct error *
         struct json_writer writer = json_writer(&documents);
         json_open_object(&writer);
         json_put_int(&writer, "attempt", engine_hello_attempt(live->engine));
+        json_put_int(&writer, "attempt_ns", engine_progress(live->engine).attempt_time_ns);
         json_add_key(&writer, "document");
         job_file_write(engine_job(live->engine), &writer);
         json_close(&writer);
@@ -39,7 +40,8 @@ static bool take_document(struct pipeline *pipeline, struct view line, int64_t n
     if (job_file_parse((struct view){document.bytes, document.length}, &job, NULL) != OK ||
         pipeline_put_job(pipeline, job, now_ns, &created, NULL) != OK)
         return false;
-    const struct live_job *live = jobs_find(pipeline_jobs(pipeline), view_of(job->name));
+    struct live_job *live = jobs_find(pipeline_jobs(pipeline), view_of(job->name));
+    live->warm_from_ns = json_get_int(root, "attempt_ns", 0);
     engine_know_attempt(live->engine, json_get_int(root, "attempt", 0));
     return true;
 }

@@ -209,14 +209,57 @@ TEST(the_time_in_which_nobody_listened_is_no_silence)
     close_bench(&bench);
 }
 
-static void hello(struct bench *bench, int attempt)
+static void hello(struct bench *bench, int attempt, const char *sick_node)
 {
     AUTO_TEXT lines = {0};
     bench->now_ns += SECOND;
-    for (int rank = 0; rank < RANKS; rank++)
-        text_addf(&lines, "hello,job=team/a,rank=%d,host=n%d world=%di,attempt=%di %lld\n", rank,
-                  rank / 4, RANKS, attempt, (long long)bench->now_ns);
+    for (int rank = 0; rank < RANKS; rank++) {
+        char node[16];
+        (void)snprintf(node, sizeof node, "n%d", rank / 4);
+        text_addf(&lines, "hello,job=team/a,rank=%d,host=%s world=%di,attempt=%di %lld\n", rank,
+                  rank / 4 == SICK_RANK / 4 ? sick_node : node, RANKS, attempt,
+                  (long long)bench->now_ns);
+    }
     send(bench, &lines);
+}
+
+static void slow_steps(struct bench *bench, int first, int last, double ratio)
+{
+    for (int step = first; step <= last; step++) {
+        AUTO_TEXT lines = {0};
+        double slow_ms = 900 * ratio;
+        bench->now_ns += 2 * SECOND;
+        for (int rank = 0; rank < RANKS; rank++)
+            text_addf(&lines,
+                      "step,job=team/a,rank=%d "
+                      "step=%di,step_ms=%.1f,allreduce_ms=%.1f,compute_ms=%.1f %lld\n",
+                      rank, step, slow_ms + 100, rank == SICK_RANK ? 50 : slow_ms - 850,
+                      rank == SICK_RANK ? slow_ms : 900 + (rank * 7 + step * 3) % 5 * 0.5,
+                      (long long)bench->now_ns);
+        send(bench, &lines);
+        pipeline_tick(bench->pipeline, bench->now_ns);
+    }
+}
+
+/* Rank 9 is slow, then the job is restarted without the tray that it was on. */
+TEST(what_another_attempt_recorded_is_not_laid_to_the_tray_of_this_one)
+{
+    struct bench bench = {.now_ns = START_NS, .dir = "/tmp/broom-warm-XXXXXX"};
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(bench.dir));
+    start_daemon(&bench);
+    put_job(&bench);
+    hello(&bench, 0, "n2");
+    slow_steps(&bench, 1, 100, 1.5);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bench.named.bytes);
+    hello(&bench, 1, "spare");
+    slow_steps(&bench, 90, 120, 1.0);
+    CU_ASSERT_EQUAL_FATAL(warm_save(bench.dir, bench.pipeline, NULL), OK);
+    kill_daemon(&bench);
+    start_daemon(&bench);
+    warm_up(bench.dir, bench.pipeline, bench.now_ns - 600 * SECOND, bench.now_ns);
+    const struct live_job *live = jobs_find(pipeline_jobs(bench.pipeline), view_of("team/a"));
+    CU_ASSERT_EQUAL(live->open_count, 0);
+    close_bench(&bench);
 }
 
 static int64_t attempts(const struct bench *bench)
@@ -231,7 +274,7 @@ TEST(a_hello_after_a_restart_of_broomd_is_a_new_attempt_only_when_it_names_one)
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(bench.dir));
     start_daemon(&bench);
     put_job(&bench);
-    hello(&bench, 3);
+    hello(&bench, 3, "n2");
     steps(&bench, 1, 10);
     CU_ASSERT_EQUAL_FATAL(warm_save(bench.dir, bench.pipeline, NULL), OK);
     stand(&bench, 100); /* so long that the recording that is read has no step */
@@ -239,9 +282,9 @@ TEST(a_hello_after_a_restart_of_broomd_is_a_new_attempt_only_when_it_names_one)
     start_daemon(&bench);
     warm_up(bench.dir, bench.pipeline, bench.now_ns - 60 * SECOND, bench.now_ns);
     int64_t before = attempts(&bench);
-    hello(&bench, 3);
+    hello(&bench, 3, "n2");
     CU_ASSERT_EQUAL(attempts(&bench), before);
-    hello(&bench, 4);
+    hello(&bench, 4, "n2");
     CU_ASSERT_EQUAL(attempts(&bench), before + 1);
     close_bench(&bench);
 }
@@ -260,4 +303,5 @@ TESTS(T(a_rank_that_fell_silent_before_a_restart_is_named_after_it),
       T(without_what_was_recorded_the_same_silence_is_a_start_that_takes_long),
       T(the_time_in_which_nobody_listened_is_no_silence),
       T(a_hello_after_a_restart_of_broomd_is_a_new_attempt_only_when_it_names_one),
+      T(what_another_attempt_recorded_is_not_laid_to_the_tray_of_this_one),
       T(an_empty_folder_warms_nothing))
