@@ -65,6 +65,17 @@ char *text_take(struct text *text)
     return bytes;
 }
 
+void text_add_percent(struct text *text, const char *plain)
+{
+    static const char KEPT[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    for (; *plain != '\0'; plain++) {
+        if (strchr(KEPT, *plain) != NULL)
+            text_add_bytes(text, plain, 1);
+        else
+            text_addf(text, "%%%02X", (unsigned)(unsigned char)*plain);
+    }
+}
+
 void text_add_bytes(struct text *text, const void *bytes, size_t length)
 {
     text_reserve(text, length);

@@ -51,6 +51,9 @@ bool text_parse_number(struct view text, double *ret_value); /* finite only */
 
 /* "10m", "1h30m", "250ms", "20s", "2d" -> nanoseconds; false when it is not a duration >= 0. */
 bool text_parse_duration(struct view text, int64_t *ret_ns);
+/* As a segment of a path or a value of a query: all but letters, digits and "-._~" as %XX. */
+void text_add_percent(struct text *text, const char *plain);
+
 /* Nanoseconds -> the shortest exact form people read: "10m", "1h 30m", "2.5s", "250ms". */
 void text_add_duration(struct text *text, int64_t duration_ns);
 

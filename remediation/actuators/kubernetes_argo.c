@@ -234,18 +234,7 @@ static void on_noted(struct work_call *call, const struct kube_answer *answer)
 
 static void note(struct work_call *call)
 {
-    AUTO_TEXT body = {0};
-    struct json_writer writer = json_writer(&body);
-    json_open_object(&writer);
-    json_add_key(&writer, "metadata");
-    json_open_object(&writer);
-    json_add_key(&writer, "annotations");
-    json_open_object(&writer);
-    json_put_string(&writer, WORKLOAD_OPERATION, call->operation_id);
-    json_close(&writer);
-    json_close(&writer);
-    json_close(&writer);
-    work_call_patch(call, &body, on_noted);
+    work_call_annotate(call, WORKLOAD_OPERATION, call->operation_id, on_noted);
 }
 
 void argo_restart(struct work_call *call)

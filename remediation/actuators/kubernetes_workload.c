@@ -411,18 +411,7 @@ static void on_checkpoint_asked(struct work_call *call, const struct kube_answer
 
 static void ask_checkpoint(struct work_call *call)
 {
-    AUTO_TEXT body = {0};
-    struct json_writer writer = json_writer(&body);
-    json_open_object(&writer);
-    json_add_key(&writer, "metadata");
-    json_open_object(&writer);
-    json_add_key(&writer, "annotations");
-    json_open_object(&writer);
-    json_put_string(&writer, WORKLOAD_CHECKPOINT, call->operation_id);
-    json_close(&writer);
-    json_close(&writer);
-    json_close(&writer);
-    work_call_patch(call, &body, on_checkpoint_asked);
+    work_call_annotate(call, WORKLOAD_CHECKPOINT, call->operation_id, on_checkpoint_asked);
 }
 
 static void poll_checkpoint(struct work_call *call)

@@ -2,26 +2,14 @@
 #include "remediation/actuators/kubernetes_workload_call.h"
 
 #include "controller/sys/clock.h"
+#include "remediation/actuators/action_call.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const int64_t LEAST_WAIT_NS = INT64_C(20000000);       /* real time */
-static const int64_t ACTION_LIMIT_NS = INT64_C(300000000000); /* where the action names none */
-static const int64_t LONGEST_LIMIT_NS = INT64_C(2592000000000000);
 static const int64_t ASK_AGAIN_NS = INT64_C(1000000000);
 
 /* --- life --- */
-
-static int64_t time_allowed(const struct action *action)
-{
-    AUTO(json_free) struct json *params = NULL;
-    if (action->params_json != NULL)
-        ignore_status(
-            json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
-    int64_t allowed_ns = json_get_int(params, "timeout_ns", 0);
-    return allowed_ns > 0 && allowed_ns < LONGEST_LIMIT_NS ? allowed_ns : ACTION_LIMIT_NS;
-}
 
 struct work_call *work_call_new(struct workloads *owner, const struct action *action, bool is_poll,
                                 const struct work_ref *ref, action_done_fn *done, void *context)
@@ -40,7 +28,7 @@ struct work_call *work_call_new(struct workloads *owner, const struct action *ac
     for (size_t i = 0; i < action->node_count; i++)
         call->nodes[i] = xstrdup(action->nodes[i]);
     call->begun_ns = clock_now_ns();
-    call->limit_ns = call->begun_ns + time_allowed(action);
+    call->limit_ns = call->begun_ns + action_time_allowed_ns(action);
     call->next = owner->calls;
     if (call->next != NULL)
         call->next->previous = call;
@@ -149,11 +137,10 @@ void work_call_later(struct work_call *call, int64_t after_ns, work_fn *fn)
                          waits_for[0] != '\0' ? waits_for : "the API server");
         return;
     }
-    int64_t wait_ns = (int64_t)((double)after_ns / clock_scale());
     if (call->timer == NULL)
         call->timer = loop_timer_new(call->owner->loop, on_timer, call);
     call->on_timer = fn;
-    loop_timer_set(call->timer, wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS);
+    action_wait(call->timer, after_ns);
 }
 
 /* --- requests --- */
@@ -249,6 +236,23 @@ void work_call_evict(struct work_call *call, const struct pod *pod, work_answer_
     text_add(&path, "/eviction");
     write_eviction(pod, &body);
     work_call_post(call, path.bytes, &body, fn);
+}
+
+void work_call_annotate(struct work_call *call, const char *key, const char *value,
+                        work_answer_fn *fn)
+{
+    AUTO_TEXT body = {0};
+    struct json_writer writer = json_writer(&body);
+    json_open_object(&writer);
+    json_add_key(&writer, "metadata");
+    json_open_object(&writer);
+    json_add_key(&writer, "annotations");
+    json_open_object(&writer);
+    json_put_string(&writer, key, value);
+    json_close(&writer);
+    json_close(&writer);
+    json_close(&writer);
+    work_call_patch(call, &body, fn);
 }
 
 /* --- reading the object --- */

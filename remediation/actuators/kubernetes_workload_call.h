@@ -77,6 +77,9 @@ void work_call_tell(struct work_call *call, enum poll_state poll, const char *fo
 void work_call_read(struct work_call *call, work_fn *fn);
 /* Patches the object (merge), posts or gets a path. */
 void work_call_patch(struct work_call *call, const struct text *body, work_answer_fn *fn);
+/* One annotation of the object, whatever its version. */
+void work_call_annotate(struct work_call *call, const char *key, const char *value,
+                        work_answer_fn *fn);
 void work_call_post(struct work_call *call, const char *path, const struct text *body,
                     work_answer_fn *fn);
 void work_call_get(struct work_call *call, const char *path, work_answer_fn *fn);

@@ -2,15 +2,14 @@
 #include "remediation/actuators/rehearsal.h"
 
 #include "controller/sys/clock.h"
+#include "remediation/actuators/action_call.h"
 #include "remediation/actuators/world_json.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { CALL_TIMEOUT_MS = 5000 };
-static const int64_t ASK_AGAIN_NS = INT64_C(2000000000);      /* pipeline time */
-static const int64_t ACTION_LIMIT_NS = INT64_C(300000000000); /* where the action names none */
-static const int64_t LEAST_WAIT_NS = INT64_C(20000000);       /* real time */
+static const int64_t ASK_AGAIN_NS = INT64_C(2000000000); /* pipeline time */
 
 struct rehearsal {
     struct actuator port;
@@ -71,14 +70,7 @@ static void finish(struct call *call, const struct action_result *result)
 static void add_path(struct text *url, const char *base, const char *operation_id)
 {
     text_addf(url, "%s/v1/operations/", base);
-    for (const char *c = operation_id; *c != '\0'; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                     (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' || *c == '.';
-        if (plain)
-            text_add_bytes(url, c, 1);
-        else
-            text_addf(url, "%%%02X", (unsigned)(unsigned char)*c);
-    }
+    text_add_percent(url, operation_id);
 }
 
 /* --- what an answer means
@@ -153,10 +145,9 @@ static void ask_again(void *context)
 
 static void wait_for_end(struct call *call)
 {
-    int64_t wait_ns = (int64_t)((double)ASK_AGAIN_NS / clock_scale());
     if (call->timer == NULL)
         call->timer = loop_timer_new(call->owner->loop, ask_again, call);
-    loop_timer_set(call->timer, wait_ns > LEAST_WAIT_NS ? wait_ns : LEAST_WAIT_NS);
+    action_wait(call->timer, ASK_AGAIN_NS);
 }
 
 static void on_answer(void *context, const struct http_answer *answer)
@@ -193,40 +184,16 @@ static void ask(struct call *call)
 /* --- the port
  * ------------------------------------------------------------------------------------------ */
 
-static void put_names(struct json_writer *writer, const char *key, const char *const *names,
-                      size_t count)
-{
-    json_add_key(writer, key);
-    json_open_array(writer);
-    for (size_t i = 0; i < count; i++)
-        json_add_string(writer, names[i]);
-    json_close(writer);
-}
-
 static void write_action(const struct action *action, struct text *body)
 {
     struct json_writer writer = json_writer(body);
     json_open_object(&writer);
-    json_put_string(&writer, "verb", verb_name(action->verb));
-    json_put_string(&writer, "incident", action->incident_ref);
-    json_put_string(&writer, "job", action->job);
-    put_names(&writer, "nodes", action->nodes, action->node_count);
-    put_names(&writer, "spares", action->spares, action->spare_count);
-    json_put_string(&writer, "reason", action->reason);
+    action_put(action, &writer);
     if (action->params_json != NULL) {
         json_add_key(&writer, "params");
         json_add_raw(&writer, view_of(action->params_json));
     }
     json_close(&writer);
-}
-
-static int64_t limit_of(const struct action *action)
-{
-    AUTO(json_free) struct json *params = NULL;
-    if (action->params_json != NULL)
-        ignore_status(
-            json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
-    return clock_now_ns() + json_get_int(params, "timeout_ns", ACTION_LIMIT_NS);
 }
 
 static void start(void *self, const struct action *action, action_done_fn *done, void *context)
@@ -235,7 +202,7 @@ static void start(void *self, const struct action *action, action_done_fn *done,
     AUTO_TEXT url = {0};
     AUTO_TEXT body = {0};
     call->done = done;
-    call->limit_ns = limit_of(action);
+    call->limit_ns = clock_now_ns() + action_time_allowed_ns(action);
     text_copy(call->operation_id, sizeof call->operation_id, action->operation_id);
     add_path(&url, call->owner->url, action->operation_id);
     write_action(action, &body);

@@ -4,6 +4,7 @@
 #include "controller/io/digest.h"
 #include "controller/sys/clock.h"
 #include "controller/sys/file.h"
+#include "remediation/actuators/action_call.h"
 #include "remediation/actuators/world_json.h"
 
 #include <stdio.h>
@@ -19,8 +20,6 @@ enum {
 static const int64_t NS_PER_S = INT64_C(1000000000);
 static const int64_t ASK_AGAIN_NS = INT64_C(5000000000);  /* pipeline time, as all but the last */
 static const int64_t SEND_AGAIN_NS = INT64_C(1000000000); /* doubled with each try, to 64 s */
-static const int64_t ACTION_LIMIT_NS = INT64_C(300000000000); /* where the action names none */
-static const int64_t LEAST_WAIT_NS = INT64_C(20000000);       /* real time */
 
 struct webhook {
     struct actuator port;
@@ -88,18 +87,6 @@ static void finish(struct call *call, const struct action_result *result)
 }
 
 /* ---- requests ---- */
-
-static void add_segment(struct text *url, const char *operation_id)
-{
-    for (const char *c = operation_id; *c != '\0'; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                     (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' || *c == '.';
-        if (plain)
-            text_add_bytes(url, c, 1);
-        else
-            text_addf(url, "%%%02X", (unsigned)(unsigned char)*c);
-    }
-}
 
 static enum status read_secret(const char *path, struct text *secret, struct error *reterr)
 {
@@ -274,7 +261,7 @@ static void go_on(void *context)
     text_add(&path, "");
     if (asks) {
         text_add(&path, "/");
-        add_segment(&path, call->operation_id);
+        text_add_percent(&path, call->operation_id);
     }
     if (send(call, asks ? "GET" : "POST", path.bytes, asks ? view_of(NULL) : body, on_answer,
              &call->unsent) != OK)
@@ -315,8 +302,7 @@ static void on_answer(void *context, const struct http_answer *answer)
     if (next != NEXT_FINISH && may_wait(call, wait_ns)) {
         call->tries = next == NEXT_SEND_AGAIN ? call->tries + 1 : 0;
         call->is_asking |= next == NEXT_ASK;
-        int64_t real_ns = (int64_t)((double)wait_ns / clock_scale());
-        loop_timer_set(call->timer, real_ns > LEAST_WAIT_NS ? real_ns : LEAST_WAIT_NS);
+        action_wait(call->timer, wait_ns);
         return;
     }
     if (next == NEXT_ASK && call->kind == CALL_START)
@@ -326,16 +312,6 @@ static void on_answer(void *context, const struct http_answer *answer)
 }
 
 /* ---- the port ---- */
-
-static void put_names(struct json_writer *writer, const char *key, const char *const *names,
-                      size_t count)
-{
-    json_add_key(writer, key);
-    json_open_array(writer);
-    for (size_t i = 0; i < count; i++)
-        json_add_string(writer, names[i]);
-    json_close(writer);
-}
 
 static void put_raw(struct json_writer *writer, const char *key, const char *json)
 {
@@ -348,24 +324,10 @@ static void write_action(const struct action *action, struct text *body)
     struct json_writer writer = json_writer(body);
     json_open_object(&writer);
     json_put_string(&writer, "operation_id", action->operation_id);
-    json_put_string(&writer, "verb", verb_name(action->verb));
-    json_put_string(&writer, "incident", action->incident_ref);
-    json_put_string(&writer, "job", action->job);
-    put_names(&writer, "nodes", action->nodes, action->node_count);
-    put_names(&writer, "spares", action->spares, action->spare_count);
-    json_put_string(&writer, "reason", action->reason);
+    action_put(action, &writer);
     put_raw(&writer, "params", action->params_json);
     put_raw(&writer, "workload", action->workload_json);
     json_close(&writer);
-}
-
-static int64_t limit_of(const struct action *action)
-{
-    AUTO(json_free) struct json *params = NULL;
-    if (action->params_json != NULL)
-        ignore_status(
-            json_parse(view_of(action->params_json), &params, NULL)); /* ours; the default serves */
-    return clock_now_ns() + json_get_int(params, "timeout_ns", ACTION_LIMIT_NS);
 }
 
 static struct call *operation_new(struct webhook *owner, enum call_kind kind,
@@ -381,7 +343,7 @@ static struct call *operation_new(struct webhook *owner, enum call_kind kind,
 static void start(void *self, const struct action *action, action_done_fn *done, void *context)
 {
     struct call *call = operation_new(self, CALL_START, action, done, context);
-    call->limit_ns = limit_of(action);
+    call->limit_ns = clock_now_ns() + action_time_allowed_ns(action);
     write_action(action, &call->body);
     go_on(call);
 }
