@@ -1,18 +1,15 @@
 /* Small formats of the shell: times, spans, numbers, ranges, and text made harmless. */
 #include "controller/cli/cli.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-void cli_add_encoded(struct text *path, const char *text)
+void cli_add_query(struct text *path, const char *name, const char *value)
 {
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-        if (isalnum(*c) || strchr("-._~", *c) != NULL)
-            text_add_bytes(path, c, 1);
-        else
-            text_addf(path, "%%%02X", *c);
-    }
+    if (value == NULL)
+        return;
+    text_addf(path, "%c%s=", strchr(path->bytes, '?') == NULL ? '?' : '&', name);
+    text_add_percent(path, value);
 }
 
 bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char ret_ref[32])

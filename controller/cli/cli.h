@@ -61,8 +61,8 @@ int cli_send(struct cli *cli, const struct cli_common *common, const char *metho
 int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path,
                   struct json **ret_root);
 
-/* Appends text percent-encoded for a path segment or a query value. */
-void cli_add_encoded(struct text *path, const char *text);
+/* "?name=value" or "&name=value", encoded; nothing when value is NULL. */
+void cli_add_query(struct text *path, const char *name, const char *value);
 /* "INC-3", "inc-3" or "3" -> "INC-3" in ret_ref; else a usage error on err and false. */
 bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char ret_ref[32]);
 /* Writes text with bytes that would steer a terminal made harmless. */

@@ -119,14 +119,6 @@ static void print_summary(struct cli *cli, const struct json *incidents, const c
     fputs(out.bytes, cli->err);
 }
 
-static void add_query(struct text *path, const char *name, const char *value)
-{
-    if (value == NULL)
-        return;
-    text_addf(path, "%c%s=", strchr(path->bytes, '?') == NULL ? '?' : '&', name);
-    cli_add_encoded(path, value);
-}
-
 static int list_incidents(struct cli *cli, const struct cli_common *common, const struct json *root,
                           const char *within)
 {
@@ -189,9 +181,9 @@ static int cmd_incident_list(struct cli *cli, int argc, char **argv)
         return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
     AUTO_TEXT path = {0};
     text_add(&path, "/api/v1/incidents");
-    add_query(&path, "since", since);
-    add_query(&path, "status", status);
-    add_query(&path, "job", job);
+    cli_add_query(&path, "since", since);
+    cli_add_query(&path, "status", status);
+    cli_add_query(&path, "job", job);
     AUTO(json_free) struct json *root = NULL;
     int code = cli_get(cli, &common, path.bytes, &root);
     AUTO_TEXT within = {0};

@@ -24,14 +24,6 @@ static void say(struct cli *cli, const char *words)
 
 /* ---- a layout, by broomd or from a file ---- */
 
-static void add_query(struct text *path, const char *name, const char *value)
-{
-    if (value == NULL)
-        return;
-    text_addf(path, "%c%s=", strchr(path->bytes, '?') == NULL ? '?' : '&', name);
-    cli_add_encoded(path, value);
-}
-
 static int ask_layout(struct cli *cli, const struct cli_common *common, const char *job,
                       const struct wishes *wishes, struct layout **ret_layout)
 {
@@ -39,11 +31,11 @@ static int ask_layout(struct cli *cli, const struct cli_common *common, const ch
     AUTO(json_free) struct json *root = NULL;
     struct error error = {0};
     text_add(&path, "/api/v1/jobs/");
-    cli_add_encoded(&path, job);
+    text_add_percent(&path, job);
     text_add(&path, "/layout");
-    add_query(&path, "nodes", wishes->nodes);
-    add_query(&path, "incident", wishes->incident);
-    add_query(&path, "by_counting", wishes->by_counting ? "1" : NULL);
+    cli_add_query(&path, "nodes", wishes->nodes);
+    cli_add_query(&path, "incident", wishes->incident);
+    cli_add_query(&path, "by_counting", wishes->by_counting ? "1" : NULL);
     int code = cli_get_large(cli, common, path.bytes, &root);
     if (code != EXIT_DONE)
         return code;

@@ -390,7 +390,7 @@ int cmd_ranks(struct cli *cli, int argc, char **argv)
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_add(&path, "/api/v1/jobs/");
-    cli_add_encoded(&path, arguments.items[0]);
+    text_add_percent(&path, arguments.items[0]);
     text_addf(&path, "/ranks%s", slow ? "?slow=1" : "");
     int code = cli_get(cli, &common, path.bytes, &root);
     if (code == EXIT_NOT_FOUND)

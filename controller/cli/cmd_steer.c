@@ -74,7 +74,7 @@ static int send_steering(struct cli *cli, const struct cli_common *common,
     AUTO(json_free) struct json *root = NULL;
     if (steering->target == ON_NODE && !is_incident(ref)) {
         text_add(&path, "/api/v1/nodes/");
-        cli_add_encoded(&path, ref);
+        text_add_percent(&path, ref);
         text_addf(&path, "/%s", steering->verb);
     } else if (steering->target != ON_ALL)
         text_addf(&path, "/api/v1/incidents/%s/%s", ref, steering->verb);

@@ -529,31 +529,19 @@ void kube_request_drop(struct kube_request *request)
     wake(client);
 }
 
-static void add_encoded(struct text *path, const char *text)
-{
-    static const char PLAIN[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-    for (; *text != '\0'; text++) {
-        if (strchr(PLAIN, *text) != NULL)
-            text_add_bytes(path, text, 1);
-        else
-            text_addf(path, "%%%02X", (unsigned)(unsigned char)*text);
-    }
-}
-
 void kube_path_add(struct text *path, const char *segment)
 {
     text_add(path, "/");
-    add_encoded(path, segment);
+    text_add_percent(path, segment);
 }
 
 void kube_query_add(struct text *path, const char *key, const char *value)
 {
     bool is_first = path->bytes == NULL || strchr(path->bytes, '?') == NULL;
     text_add(path, is_first ? "?" : "&");
-    add_encoded(path, key);
+    text_add_percent(path, key);
     text_add(path, "=");
-    add_encoded(path, value);
+    text_add_percent(path, value);
 }
 
 struct kube_client_counts kube_client_counts(const struct kube_client *client)

@@ -111,7 +111,7 @@ enum layout_form {
     LAYOUT_NCCL,     /* NCCL_TOPO_FILE of a GB300 NVL72 tray, the same for each */
     LAYOUT_FORM_COUNT
 };
-const char *layout_form_name(enum layout_form form); /* "json", "hostfile", ... "nccl-topology" */
+/* "json", "hostfile", "rankfile", "slurm" or "nccl-topology" */
 bool layout_form_parse(const char *name, enum layout_form *ret_form);
 
 /* JSON: {"job","world_size","gpus_per_node","by_counting","in_order","domains_known","moved",

@@ -3,7 +3,6 @@
 
 #include "controller/topology/layout_state.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const char *const FORM_NAMES[LAYOUT_FORM_COUNT] = {[LAYOUT_JSON] = "json",
@@ -11,12 +10,6 @@ static const char *const FORM_NAMES[LAYOUT_FORM_COUNT] = {[LAYOUT_JSON] = "json"
                                                           [LAYOUT_RANKFILE] = "rankfile",
                                                           [LAYOUT_SLURM] = "slurm",
                                                           [LAYOUT_NCCL] = "nccl-topology"};
-
-const char *layout_form_name(enum layout_form form)
-{
-    assert(form < LAYOUT_FORM_COUNT);
-    return FORM_NAMES[form];
-}
 
 bool layout_form_parse(const char *name, enum layout_form *ret_form)
 {

@@ -493,12 +493,6 @@ const char *node_cache_uid(const struct node_cache *cache, const char *node)
     return found != NULL && found->uid != NULL ? found->uid : "";
 }
 
-const char *node_cache_fenced_by(const struct node_cache *cache, const char *node)
-{
-    const struct node *found = node_find(cache, node);
-    return found != NULL ? fenced_by(found) : NULL;
-}
-
 void node_incident_value(const char *incident_ref, char buffer[64])
 {
     text_copy(buffer, 64, incident_ref);

@@ -25,9 +25,6 @@ void node_cache_describe(const struct node_cache *cache, size_t index, struct wo
 bool node_cache_is_ready(const struct node_cache *cache, const char *node); /* false when unknown */
 bool node_cache_has(const struct node_cache *cache, const char *node);
 const char *node_cache_clique(const struct node_cache *cache, const char *node); /* or NULL */
-/* Somebody vouches that the node is off: an out-of-service taint or broomwagon.io/fenced-by; or
- * NULL. */
-const char *node_cache_fenced_by(const struct node_cache *cache, const char *node);
 
 /* Labels are dropped but for those asked for here. A key that is new makes the nodes be listed
  * again; until then its values are not known. */

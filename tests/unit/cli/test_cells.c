@@ -78,7 +78,7 @@ TEST(ranks_are_written_as_ranges)
 TEST(names_in_paths_are_encoded)
 {
     struct text text = {0};
-    cli_add_encoded(&text, "a/b c?d&e=\xc3\xa9");
+    text_add_percent(&text, "a/b c?d&e=\xc3\xa9");
     assert_text(&text, "a%2Fb%20c%3Fd%26e%3D%C3%A9");
 }
 
