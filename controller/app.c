@@ -112,6 +112,8 @@ static void on_tick(void *context)
     metrics_observe(app->metrics, METRIC_PASS_SECONDS,
                     (double)(clock_read().monotonic_ns - started_ns) / 1e9);
     flush_and_greet(app);
+    if (app->submits == NULL) /* what is being committed is not done */
+        clock_follow();
     loop_timer_set(app->tick_timer, tick_ns());
 }
 
@@ -290,9 +292,9 @@ static enum status start_actuator(struct app *app, struct error *reterr)
         app->actuator = &app->dry_run;
     bool is_pretended = strcmp(app->actuator->name, "rehearsal") == 0 ||
                         !app->actuator->changes_world;
-    if (clock_scale() > 1.0 && !is_pretended)
+    if (app->options->time_file != NULL && !is_pretended)
         return error_set(reterr, ERR_REFUSED,
-                         "--time-scale is for rehearsals: actuator '%s' changes a real cluster",
+                         "--time-file is for rehearsals: actuator '%s' changes a real cluster",
                          app->actuator->name);
     bool has_webhook = app->config->webhook_url[0] != '\0';
     if (has_webhook && app->actuator->changes_world && strcmp(app->actuator->name, "webhook") != 0)
@@ -491,10 +493,10 @@ int app_run(const struct app_options *options)
         return status == ERR_INVALID ? 3 : 1;
     }
     log_init((enum log_level)app.config->log_level);
-    if (options->time_scale > 1.0) {
-        int64_t origin_ns = options->time_origin_ns > 0 ? options->time_origin_ns
-                                                        : clock_read().wall_ns;
-        clock_init(options->time_scale, origin_ns, origin_ns);
+    if (options->time_file != NULL && clock_join(options->time_file, &error) != OK) {
+        fprintf(stderr, "broomd: --time-file: %s\n", error.message);
+        config_free(app.config);
+        return 1;
     }
     int code = run(&app);
     stop(&app);

@@ -14,8 +14,8 @@ struct app_options {
     bool config_is_named;
     const char *overrides[APP_OVERRIDES_MAX]; /* "section.key=value" */
     size_t override_count;
-    double time_scale;      /* 1: plain time. Else only with actuators that touch nothing real */
-    int64_t time_origin_ns; /* wall time from which the clock runs faster; 0: now */
+    const char *time_file; /* a rehearsal's shared clock, only with actuators that touch nothing
+                              real; NULL: plain time */
 };
 
 /* Runs until SIGTERM or SIGINT. Returns the exit code; what went wrong stands on stderr. */

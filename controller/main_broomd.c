@@ -21,8 +21,7 @@ enum option_code {
     OPTION_POLICY,
     OPTION_CHECK,
     OPTION_EXAMPLE,
-    OPTION_SCALE,
-    OPTION_ORIGIN,
+    OPTION_TIME_FILE,
     OPTION_HELP,
     OPTION_VERSION
 };
@@ -37,8 +36,7 @@ static const struct option OPTIONS[] = {
     {"policy", required_argument, NULL, OPTION_POLICY},
     {"check-config", no_argument, NULL, OPTION_CHECK},
     {"print-example", no_argument, NULL, OPTION_EXAMPLE},
-    {"time-scale", required_argument, NULL, OPTION_SCALE},
-    {"time-origin", required_argument, NULL, OPTION_ORIGIN},
+    {"time-file", required_argument, NULL, OPTION_TIME_FILE},
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -60,8 +58,7 @@ static void print_help(void)
            "  --policy PATH        short for --set policies=PATH\n"
            "  --check-config       read everything, say what is wrong, end (exit 3: findings)\n"
            "  --print-example      a configuration file with every option at its default\n"
-           "  --time-scale X       run the daemon's clock X times as fast; rehearsals only\n"
-           "  --time-origin NS     wall time, ns since the epoch, from which it runs faster\n"
+           "  --time-file FILE     the shared clock of a rehearsal (broom rehearse makes it)\n"
            "\n"
            "options of the file; [SIGHUP]: a reload takes it over\n%s",
            options.bytes);
@@ -130,11 +127,6 @@ static int check_config(const struct app_options *options)
     return status == OK ? 0 : 3;
 }
 
-static bool take_scale(const char *text, double *ret_scale)
-{
-    return text_parse_number(view_of(text), ret_scale) && *ret_scale >= 1;
-}
-
 static int print_example(void)
 {
     AUTO_TEXT example = {0};
@@ -163,14 +155,9 @@ static int take_option(struct app_options *options, int code, const char *given,
     case OPTION_CHECK:
         *ret_only_check = true;
         return GO_ON;
-    case OPTION_SCALE:
-        return take_scale(optarg, &options->time_scale)
-                   ? GO_ON
-                   : value_error("--time-scale", "a number of at least 1");
-    case OPTION_ORIGIN:
-        return text_parse_int(view_of(optarg), &options->time_origin_ns)
-                   ? GO_ON
-                   : value_error("--time-origin", "nanoseconds since the epoch");
+    case OPTION_TIME_FILE:
+        options->time_file = optarg;
+        return GO_ON;
     case OPTION_EXAMPLE:
         return print_example();
     case OPTION_HELP:
@@ -203,7 +190,7 @@ static int run(struct app_options *options, int argc, char **argv)
 int main(int argc, char **argv)
 {
     stats_init();
-    struct app_options options = {.config_path = DEFAULT_CONFIG, .time_scale = 1.0};
+    struct app_options options = {.config_path = DEFAULT_CONFIG};
     int code = run(&options, argc, argv);
     for (size_t i = 0; i < options.override_count; i++)
         xfree(options.overrides[i]);

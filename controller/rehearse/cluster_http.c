@@ -9,10 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Real time between two looks at the clock. */
-static const int64_t TICK_NS = INT64_C(20000000);
-/* However late this process is, it lets no more time than this pass before it sends. */
-static const int64_t SLICE_NS = INT64_C(10000000000);
+/* Real time between two steps of the clock. */
+static const int64_t TICK_NS = INT64_C(10000000);
+/* One step is at most as long as two ticks: a machine that stands still for a second has not let a
+ * minute of the rehearsal pass. */
+static const int64_t STEP_MAX_NS = 2 * TICK_NS;
+/* Whoever is waited for in vain for so long (real time) is part of the play: hung, or stopped. */
+static const int64_t PATIENCE_NS = INT64_C(3000000000);
 
 enum { ZSTD_LEVEL = 3, OPERATION_PREFIX = 15 /* strlen("/v1/operations/") */ };
 
@@ -22,6 +25,8 @@ struct cluster_http {
     struct http_client *client;
     struct sender *sender; /* NULL until the job has started */
     struct loop_timer *tick;
+    int64_t stepped_ns;  /* real time of the clock's last step */
+    int64_t followed_ns; /* real time at which nobody was last waited for */
     FILE *stream, *log;
     struct zstd_writer *packer;
     size_t logged_bytes;
@@ -106,19 +111,37 @@ static void say_hello(void *context, struct text *lines)
     model_send_hello(model, cluster_now_ns(http->params.cluster), add_hello, lines);
 }
 
+/* Broomd has what was sent, and is less than two steps behind. */
+static bool is_followed(const struct cluster_http *http)
+{
+    return !sender_awaits_answer(http->sender) &&
+           (double)clock_unfollowed_ns() < clock_scale() * (double)(2 * TICK_NS);
+}
+
+/* A rehearsal that plays minutes in a second must not let a busy machine pass for a slow cluster:
+ * time goes on when all that it has brought so far is done. */
+static void let_time_pass(struct cluster_http *http)
+{
+    int64_t real_ns = clock_read().monotonic_ns;
+    int64_t step_ns = real_ns - http->stepped_ns;
+    if (is_followed(http))
+        http->followed_ns = real_ns;
+    else if (real_ns - http->followed_ns < PATIENCE_NS)
+        return;
+    http->stepped_ns = real_ns;
+    if (step_ns > STEP_MAX_NS)
+        step_ns = STEP_MAX_NS;
+    clock_advance((int64_t)((double)step_ns * clock_scale()));
+}
+
 static void tick(void *context)
 {
     struct cluster_http *http = context;
-    int64_t now_ns = clock_now_ns();
-    int64_t from_ns = cluster_now_ns(http->params.cluster);
-    bool is_late = http->sender != NULL && now_ns - from_ns > SLICE_NS;
-    if (http->sender != NULL) {
-        cluster_advance(http->params.cluster, is_late ? from_ns + SLICE_NS : now_ns, on_sample,
-                        http);
-        sender_flush(http->sender);
-    }
+    let_time_pass(http);
+    cluster_advance(http->params.cluster, clock_now_ns(), on_sample, http);
+    sender_flush(http->sender);
     keep_log(http);
-    loop_timer_set(http->tick, is_late ? 0 : TICK_NS);
+    loop_timer_set(http->tick, TICK_NS);
 }
 
 /* --- routes
@@ -214,6 +237,7 @@ static void post_start(struct cluster_http *http, struct http_request *request)
     http->sender = sender_new(http->params.loop, http->client, json_get_string(body, "broomd", ""),
                               say_hello, http);
     cluster_start(http->params.cluster, clock_now_ns());
+    http->stepped_ns = http->followed_ns = clock_read().monotonic_ns;
     http_reply(request, 204, NULL, view_of(NULL));
     loop_timer_set(http->tick, 0);
 }

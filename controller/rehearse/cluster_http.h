@@ -9,7 +9,7 @@
  * operations are done but never answered; answered 500 without being done; the next one of this
  * verb is done but never answered
  *
- * Time is pipeline time (sys/clock), shared with broomd by scale and origin.
+ * Time is pipeline time (sys/clock). A clock that is shared with broomd is driven here.
  */
 #ifndef BROOM_REHEARSE_CLUSTER_HTTP_H
 #define BROOM_REHEARSE_CLUSTER_HTTP_H

@@ -70,7 +70,11 @@ static int run(const struct cluster_process *process, struct loop *loop, struct 
 
 int cluster_process_run(const struct cluster_process *process)
 {
-    clock_init(process->speed, process->origin_ns, process->origin_ns);
+    struct error error = {0};
+    if (clock_join(process->time_path, &error) != OK) {
+        fprintf(stderr, "broom: the simulated cluster: %s\n", error.message);
+        return status_exit_code(error.status);
+    }
     AUTO(loop_free) struct loop *loop = loop_new();
     AUTO(cluster_free) struct cluster *cluster = build(process);
     signal(SIGPIPE, SIG_IGN);

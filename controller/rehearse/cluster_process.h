@@ -7,9 +7,8 @@
 struct cluster_process {
     const struct scenario *scenario;
     uint64_t seed;
-    double speed;
-    int64_t origin_ns; /* wall time from which time runs faster */
     bool swallow_restart;
+    const char *time_path;              /* the shared clock, which it drives */
     const char *port_path;              /* its port is written here once it listens */
     const char *stream_path, *log_path; /* NULL: not kept */
 };

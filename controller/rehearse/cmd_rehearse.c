@@ -22,7 +22,7 @@ enum code {
     CODE_KEEP,
     CODE_HELP,
     CODE_CLUSTER,
-    CODE_ORIGIN,
+    CODE_TIME_FILE,
     CODE_PORT_FILE,
     CODE_STREAM,
     CODE_LOG
@@ -41,7 +41,7 @@ static const struct option OPTIONS[] = {
     {"help", no_argument, NULL, CODE_HELP},
     /* the cluster's own process, started by the rehearsal */
     {"cluster", no_argument, NULL, CODE_CLUSTER},
-    {"time-origin", required_argument, NULL, CODE_ORIGIN},
+    {"time-file", required_argument, NULL, CODE_TIME_FILE},
     {"port-file", required_argument, NULL, CODE_PORT_FILE},
     {"stream-file", required_argument, NULL, CODE_STREAM},
     {"log-file", required_argument, NULL, CODE_LOG},
@@ -62,7 +62,8 @@ static void print_help(FILE *out)
         "  --policy FILE      a policy or a folder of them; default: the shipped "
         "nvl72-enforce.yaml\n"
         "  --seed N           noise and the place of the fault; default 1\n"
-        "  --speed X          simulated seconds a real second; default: what suits the scenario\n"
+        "  --speed X          simulated seconds a real second, at most: time waits for a busy "
+        "machine\n"
         "  --out DIR          leaves stream.lp.zst, job.json, verdicts.jsonl (broom detect on "
         "the stream),\n"
         "                     actions.jsonl (the cluster's own log) and an INC-n.tar for each "
@@ -163,8 +164,9 @@ static bool take_option(struct given *given, int code, const char *value)
     case CODE_CLUSTER:
         given->is_cluster = true;
         return true;
-    case CODE_ORIGIN:
-        return text_parse_int(view_of(value), &given->cluster.origin_ns);
+    case CODE_TIME_FILE:
+        given->cluster.time_path = value;
+        return true;
     case CODE_PORT_FILE:
         given->cluster.port_path = value;
         return true;
@@ -210,11 +212,10 @@ static int run(struct given *given)
         given->run.speed = given->run.scenario->speed;
     if (!given->is_cluster)
         return rehearse(given);
-    if (given->cluster.port_path == NULL)
-        return usage_error("a cluster needs", "--port-file", NULL);
+    if (given->cluster.port_path == NULL || given->cluster.time_path == NULL)
+        return usage_error("a cluster needs", "--port-file and --time-file", NULL);
     given->cluster.scenario = given->run.scenario;
     given->cluster.seed = given->run.seed;
-    given->cluster.speed = given->run.speed;
     given->cluster.swallow_restart = given->run.swallow_restart;
     return cluster_process_run(&given->cluster);
 }

@@ -198,7 +198,7 @@ static enum status play(struct run *run, struct error *reterr)
     AUTO_TEXT fault = {0};
     const struct rehearsal_options *options = run->options;
     endings_describe_fault(run->endings, &fault);
-    fprintf(run->narrator.out, "%s: %s\nseed %" PRIu64 ", %g times as fast; %s\n",
+    fprintf(run->narrator.out, "%s: %s\nseed %" PRIu64 ", at most %g times as fast; %s\n",
             options->scenario->name, options->scenario->summary, options->seed, options->speed,
             fault.bytes);
     TRY(processes_start(&run->processes, options, reterr));

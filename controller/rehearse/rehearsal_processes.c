@@ -61,8 +61,7 @@ static enum status start_cluster(struct processes *processes,
     add(&words, "%s", options->scenario->name);
     add(&words, "--cluster");
     add(&words, "--seed=%" PRIu64, options->seed);
-    add(&words, "--speed=%.17g", options->speed);
-    add(&words, "--time-origin=%" PRId64, processes->origin_ns);
+    add(&words, "--time-file=%s/clock", folder);
     add(&words, "--port-file=%s/cluster.port", folder);
     add(&words, "--stream-file=%s/stream.lp.zst", folder);
     add(&words, "--log-file=%s/actions.jsonl", folder);
@@ -167,8 +166,7 @@ static enum status start_broomd(struct processes *processes,
     files_path(&processes->files, processes->broomd_log, err_path);
     add(&words, "%s/broomd", processes->programs);
     add_settings(processes, options, policy, &words);
-    add(&words, "--time-scale=%.17g", options->speed);
-    add(&words, "--time-origin=%" PRId64, processes->origin_ns);
+    add(&words, "--time-file=%s/clock", processes->files.folder);
     enum status status = child_start(&processes->broomd, "broomd", words.items, NULL, err_path,
                                      reterr);
     words_done(&words);
@@ -207,8 +205,9 @@ static enum status await_broomd(struct processes *processes, struct error *reter
 enum status processes_start(struct processes *processes, const struct rehearsal_options *options,
                             struct error *reterr)
 {
-    processes->origin_ns = clock_read().wall_ns;
-    clock_init(options->speed, processes->origin_ns, processes->origin_ns);
+    char clock_path[PATH_BYTES];
+    files_path(&processes->files, "clock", clock_path);
+    TRY(clock_share(clock_path, options->speed, clock_read().wall_ns, reterr));
     TRY(program_folder(processes->programs, sizeof processes->programs, reterr));
     TRY(start_cluster(processes, options, reterr));
     TRY(await_cluster(processes, reterr));
@@ -221,6 +220,7 @@ enum status processes_crash(struct processes *processes, const struct rehearsal_
                             struct error *reterr)
 {
     child_kill(&processes->broomd, STOP_LIMIT_MS);
+    clock_unfollow(); /* an outage takes its time */
     TRY(start_broomd(processes, options, reterr));
     return await_broomd(processes, reterr);
 }

@@ -17,7 +17,6 @@ struct processes {
     struct child cluster, broomd;
     int broomd_starts;
     char broomd_log[32]; /* name of the newest one's log: broomd-N.log for the Nth start */
-    int64_t origin_ns;   /* wall time from which time runs faster */
     char cluster_url[URL_BYTES], api_url[URL_BYTES], health_url[URL_BYTES];
 };
 

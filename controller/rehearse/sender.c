@@ -1,6 +1,6 @@
 /* One batch under way at a time; the next one gathers meanwhile. The order of lines is kept over
- * all sources: when the machine stalls, a moment of real time is a minute of the rehearsal, and
- * lines of one rank that overtake those of another by a minute would be a fault that nobody played.
+ * all sources: while the server is away, minutes of the rehearsal pass in a moment, and lines of
+ * one rank that overtake those of another by a minute would be a fault that nobody played.
  */
 #include "controller/rehearse/sender.h"
 
@@ -17,8 +17,9 @@ struct sender {
     struct text gathering;
     struct text under_way; /* empty: nothing is under way */
     struct loop_timer *retry;
-    bool zips;             /* every other batch */
-    bool was_away;         /* the next batch begins with hello */
+    bool zips;     /* every other batch */
+    bool was_away; /* the next batch begins with hello */
+    bool awaits_answer;
     size_t greeting_bytes; /* of the batch under way */
     sender_hello_fn *hello;
     void *context;
@@ -67,6 +68,7 @@ static bool is_for_later(const struct http_answer *answer)
 static void on_answer(void *context, const struct http_answer *answer)
 {
     struct sender *sender = context;
+    sender->awaits_answer = false;
     if (is_for_later(answer)) {
         sender->counts.retries++;
         sender->was_away = sender->was_away || answer->status != OK;
@@ -116,7 +118,13 @@ static void send_batch(void *context)
                              .content_type = "text/plain",
                              .headers = zipped ? ZIPPED : NULL,
                              .timeout_ms = CALL_TIMEOUT_MS};
+    sender->awaits_answer = true;
     http_client_start(sender->client, &call, on_answer, sender);
+}
+
+bool sender_awaits_answer(const struct sender *sender)
+{
+    return sender->awaits_answer;
 }
 
 void sender_flush(struct sender *sender)

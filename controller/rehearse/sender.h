@@ -24,6 +24,9 @@ void sender_add(struct sender *sender, struct view lines);
 /* Sends what has come together unless a batch is under way; that one's answer sends the rest. */
 void sender_flush(struct sender *sender);
 
+/* A batch is with the server, which has not answered. */
+bool sender_awaits_answer(const struct sender *sender);
+
 struct sender_counts {
     int64_t batches, retries, refused_batches, dropped_bytes;
 };

@@ -14,7 +14,7 @@
 #define BROOM  BROOM_BINARY_DIR "/broom"
 #define POLICY BROOM_SOURCE_DIR "/deploy/policies/nvl72-enforce.yaml"
 
-enum { LIMIT_MS = 200000 };
+enum { LIMIT_MS = 400000 };
 
 static char folder[256];
 
