@@ -299,7 +299,7 @@ with tempfile.TemporaryDirectory() as folder:
              test_a_bad_policy_keeps_the_last_good_one, test_a_second_broomd_on_the_same_data_is_refused,
              test_its_listeners_close_on_exec, test_children_do_not_inherit_the_listeners,
              test_roles_are_what_the_socket_proves, test_a_token_may_what_its_line_says,
-    test_off_loopback_without_identity_enforce_does_not_start, test_a_clock_that_cannot_be_read_is_named,
+             test_off_loopback_without_identity_enforce_does_not_start, test_a_clock_that_cannot_be_read_is_named,
              test_requests_that_smuggle_are_refused, test_a_slow_client_is_cut_and_others_are_served,
              test_systemd_is_told_when_it_is_ready_and_when_it_stops, test_a_newer_schema_is_refused, test_state_outlives_a_kill,
              test_sigterm_ends_in_bounded_time_with_its_database_and_open_connections])

@@ -7,7 +7,11 @@
 #include "tests/harness/test.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { SPEED = 100 };
 
 struct bench {
     struct loop *loop;
@@ -93,13 +97,12 @@ static void post(struct bench *bench, const char *path, const char *body)
     loop_run(bench->loop);
 }
 
-static void open_bench(struct bench *bench)
+static void open_on_this_clock(struct bench *bench)
 {
     struct cluster_config config = cluster_config_default();
     struct http_limits limits = http_limits_default();
     AUTO_TEXT start = {0};
     *bench = (struct bench){.loop = loop_new()};
-    clock_init(100, clock_read().wall_ns, clock_read().wall_ns);
     config.model.racks = 1;
     config.model.trays_used = 4;
     bench->cluster = cluster_new(&config);
@@ -117,6 +120,12 @@ static void open_bench(struct bench *bench)
     bench->wanted = INT64_MAX;
     text_addf(&start, "{\"broomd\":\"http://127.0.0.1:%d\"}", http_server_port(bench->broomd));
     post(bench, "/v1/start", start.bytes);
+}
+
+static void open_bench(struct bench *bench)
+{
+    clock_init(SPEED, clock_read().wall_ns, clock_read().wall_ns);
+    open_on_this_clock(bench);
 }
 
 static void close_bench(struct bench *bench)
@@ -222,7 +231,33 @@ TEST(a_cluster_in_trouble_leaves_the_outcome_unknown_and_reading_says_absent)
     close_bench(&bench);
 }
 
-TESTS(T(ranks_stream_lines_that_parse_and_send_again_what_was_refused_for_now),
+/* A daemon that takes the samples and never turns its loop: nothing that it would be late for
+ * happens. */
+TEST(shared_time_waits_until_it_is_followed)
+{
+    const int64_t wait_ns = INT64_C(400000000), origin_ns = INT64_C(1780000000000000000);
+    struct bench bench;
+    char path[] = "/tmp/broom-test-clock-XXXXXX";
+    int fd = mkstemp(path);
+    CU_ASSERT_FATAL(fd >= 0);
+    close(fd);
+    CU_ASSERT_FATAL(clock_share(path, SPEED, origin_ns, NULL) == OK);
+    open_on_this_clock(&bench);
+    clock_follow();
+    int64_t start_ns = clock_now_ns();
+    run_for(&bench, wait_ns);
+    int64_t held_ns = clock_now_ns() - start_ns;
+    CU_ASSERT(held_ns > 0);
+    CU_ASSERT(held_ns < SPEED * wait_ns / 4);
+    clock_unfollow();
+    run_for(&bench, wait_ns);
+    CU_ASSERT(clock_now_ns() - start_ns > held_ns);
+    close_bench(&bench);
+    unlink(path);
+}
+
+TESTS(T(shared_time_waits_until_it_is_followed),
+      T(ranks_stream_lines_that_parse_and_send_again_what_was_refused_for_now),
       T(what_was_done_shows_in_the_world),
       T(an_answer_that_is_lost_is_found_by_reading_and_the_action_happens_once),
       T(a_cluster_in_trouble_leaves_the_outcome_unknown_and_reading_says_absent))
