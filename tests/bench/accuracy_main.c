@@ -3,10 +3,12 @@
  *     bench_detect_accuracy [--large | --tiny] [--faults N] [--negatives N] [--calibration N]
  * [--seed-a N] [--seed-b N]
  *                           [--engine-only] [--cpu-seconds S] [--markdown FILE [--append]] [--only
- * fault:INDEX | negative:INDEX] bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N]
- * [--cpu-seconds S]
+ * fault:INDEX | negative:INDEX]
+ *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S]
  * [--markdown FILE [--append]]
+ *     bench_detect_accuracy --delays JOBS [--seed-b N] [--markdown FILE [--append]]
  *
+ * --delays runs so many calm jobs for each magnitude of one slow GPU, the engine alone.
  * --engine-only leaves the published rules out: their columns are empty then.
  * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's
  * verdicts (`job:INDEX`: the claims of one job of the false-alarm run). With
@@ -22,7 +24,7 @@
 #include <string.h>
 
 struct options {
-    int faults, negatives, calibration;
+    int faults, negatives, calibration, delays;
     uint64_t seed_a, seed_b;
     double cpu_s, false_alarms, at_least;
     const char *markdown, *only;
@@ -91,6 +93,29 @@ static void free_variants(struct records by_variant[VARIANTS])
         records_free(&by_variant[v]);
 }
 
+static FILE *open_markdown(const struct options *options)
+{
+    FILE *out = fopen(options->markdown, options->append ? "a" : "w");
+
+    if (out == NULL)
+        perror(options->markdown);
+    return out;
+}
+
+/* On the terminal, and in the file where one is named. */
+static bool write_report(const struct options *options, const struct study *study,
+                         void (*write)(FILE *out, const struct study *study))
+{
+    write(stdout, study);
+    if (options->markdown == NULL)
+        return true;
+    FILE *out = open_markdown(options);
+    if (out == NULL)
+        return false;
+    write(out, study);
+    return fclose(out) == 0;
+}
+
 static int run_study(const struct options *options)
 {
     static struct records calibration[VARIANTS], report[VARIANTS];
@@ -115,22 +140,47 @@ static int run_study(const struct options *options)
     for (int b = 0; b < BASELINE_COUNT; b++)
         study.baselines[b] = report[b * THRESHOLDS + study.best[b]];
     study.cpu_s = process_cpu_seconds();
-    report_write(stdout, &study);
-    if (options->markdown != NULL) {
-        FILE *out = fopen(options->markdown, options->append ? "a" : "w");
-        if (out == NULL) {
-            perror(options->markdown);
-            return 1;
-        }
-        report_write(out, &study);
-        (void)fclose(out);
-    }
+    if (!write_report(options, &study, report_write))
+        return 1;
     struct score score = records_score(&study.engine, false);
     records_free(&study.engine);
     free_variants(calibration);
     free_variants(report);
     return options->at_least > 0 && (score.f1 < options->at_least || score.false_evictions > 0) ? 1
                                                                                                 : 0;
+}
+
+/* Noise of at most 0.4 % whose neighbours are little alike: what the delays are promised for. */
+static bool is_calm(const struct scenario *scenario)
+{
+    return scenario->config.noise <= 0.004 && scenario->config.noise_lag1 <= 0.3;
+}
+
+static void run_calm_family(const struct options *options, int family, struct study *study)
+{
+    static struct run_result result;
+
+    for (int round = 0, jobs = 0; jobs < options->delays; round++) {
+        struct scenario scenario = scenario_make(false, round * scenario_fault_families() + family,
+                                                 options->seed_b, &options->sizes);
+        if (!is_calm(&scenario))
+            continue;
+        run_scenario(&scenario, false, false, &result, &study->cost);
+        records_add(&study->engine, &scenario, &result.engine);
+        (void)fprintf(stderr, "\r%s: %d of %d ", scenario.family, ++jobs, options->delays);
+    }
+    (void)fputc('\n', stderr);
+}
+
+static int run_delays(const struct options *options)
+{
+    struct study study = {.command = options->command, .seed_b = options->seed_b};
+
+    for (int family = 0; family < scenario_slow_gpu_families(); family++)
+        run_calm_family(options, family, &study);
+    bool written = write_report(options, &study, report_write_delays);
+    records_free(&study.engine);
+    return written ? 0 : 1;
 }
 
 static int run_only(const struct options *options)
@@ -170,13 +220,10 @@ static int run_only(const struct options *options)
 
 static int run_alarms(const struct options *options)
 {
-    FILE *out = options->markdown != NULL ? fopen(options->markdown, options->append ? "a" : "w")
-                                          : stdout;
+    FILE *out = options->markdown != NULL ? open_markdown(options) : stdout;
 
-    if (out == NULL) {
-        perror(options->markdown);
+    if (out == NULL)
         return 1;
-    }
     (void)alarms_run(options->false_alarms, options->cpu_s, options->seed_b, options->command, out);
     if (options->markdown != NULL)
         (void)fclose(out);
@@ -205,6 +252,7 @@ static bool read_options(int argc, char **argv, struct options *options)
                                          {"engine-only", no_argument, NULL, 'E'},
                                          {"only", required_argument, NULL, 'o'},
                                          {"false-alarms", required_argument, NULL, 'F'},
+                                         {"delays", required_argument, NULL, 'D'},
                                          {NULL, 0, NULL, 0}};
     int option;
 
@@ -238,6 +286,8 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->engine_only = true;
         } else if (option == 'o') {
             options->only = optarg;
+        } else if (option == 'D') {
+            options->delays = atoi(optarg);
         } else if (option == 'F') {
             options->false_alarms = strtod(optarg, NULL);
         } else {
@@ -266,5 +316,7 @@ int main(int argc, char **argv)
         return run_only(&options);
     if (options.false_alarms > 0)
         return run_alarms(&options);
+    if (options.delays > 0)
+        return run_delays(&options);
     return run_study(&options);
 }

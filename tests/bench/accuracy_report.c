@@ -212,10 +212,10 @@ static bool is_calm_slow_gpu(const struct record *record, const void *context)
            record->gain >= calm->gain;
 }
 
+static const double MAGNITUDES[] = {1.03, 1.05, 1.10, 1.20, 1.34};
+
 static void write_magnitudes(FILE *out, const struct study *study)
 {
-    static const double MAGNITUDES[] = {1.03, 1.05, 1.10, 1.20, 1.34};
-
     (void)fputs("Residual noise at most 0.4 %, lag-1 at most 0.3; steps from onset to the verdict, "
                 "median / p90 (found):\n\n"
                 "| slow GPU | Broomwagon |",
@@ -237,6 +237,37 @@ static void write_magnitudes(FILE *out, const struct study *study)
             else
                 (void)fputs(" - |", out);
         }
+    }
+    (void)fputs("\n\n", out);
+}
+
+static bool is_record_of(const struct record *record, const void *context)
+{
+    return fabs(record->magnitude - *(const double *)context) < 1e-9;
+}
+
+void report_write_delays(FILE *out, const struct study *study)
+{
+    (void)fputs("# Time to detect one slow GPU\n\n", out);
+    report_machine(out, study->command);
+    (void)fputs("Jobs of every layout, residual noise at most 0.4 %, lag-1 at most 0.3; steps from "
+                "the onset to the verdict.\n\n"
+                "| slow GPU | jobs | found | wrong name first | steps, median / p90 |\n"
+                "|---|---|---|---|---|",
+                out);
+    for (size_t m = 0; m < ARRAY_LEN(MAGNITUDES); m++) {
+        int jobs = 0;
+        int wrong = 0;
+        for (size_t i = 0; i < study->engine.count; i++) {
+            const struct record *record = &study->engine.items[i];
+            bool counts = is_record_of(record, &MAGNITUDES[m]);
+            jobs += counts;
+            wrong += counts && record->false_claims > 0;
+        }
+        struct delay delay = delays_of(&study->engine, is_record_of, &MAGNITUDES[m]);
+        (void)fprintf(out, "\n| %.0f %% | %d | %zu | %d |", 100 * (MAGNITUDES[m] - 1), jobs,
+                      delay.count, wrong);
+        write_delay(out, delay.median, delay.p90);
     }
     (void)fputs("\n\n", out);
 }

@@ -21,6 +21,8 @@ struct study {
 };
 
 void report_write(FILE *out, const struct study *study);
+/* Of calm slow-GPU scenarios alone: how many steps each magnitude takes. */
+void report_write_delays(FILE *out, const struct study *study);
 /* What machine and when, one paragraph. */
 void report_machine(FILE *out, const char *command);
 /* 95 % upper bound of a rate of `count` events in `exposure`: the rule of three, exact for more

@@ -130,6 +130,11 @@ int scenario_fault_families(void)
     return (int)ARRAY_LEN(FAULTS);
 }
 
+int scenario_slow_gpu_families(void)
+{
+    return 5;
+}
+
 int scenario_negative_families(void)
 {
     return NEGATIVE_COUNT;

@@ -49,6 +49,8 @@ struct scenario_sizes {
 
 int scenario_fault_families(void);
 int scenario_negative_families(void);
+/* The first families are one slow GPU each, from 3 % on. */
+int scenario_slow_gpu_families(void);
 
 /* The index-th scenario of a seed: faults and negatives go through their families in turn. */
 struct scenario scenario_make(bool negative, int index, uint64_t seed,
