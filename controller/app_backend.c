@@ -74,7 +74,7 @@ static const struct live_job *find_job(const struct app *app, const char *name,
 {
     const struct live_job *live = jobs_find(pipeline_jobs(app->pipeline), view_of(name));
     if (live == NULL)
-        error_set(reterr, ERR_NOT_FOUND, "no live job '%s'; broom jobs lists them", name);
+        error_set(reterr, ERR_NOT_FOUND, "no live job '%s'; 'broom jobs' lists them", name);
     return live;
 }
 
@@ -219,6 +219,7 @@ static void backend_status(void *self, struct json_writer *writer)
     json_put_int(writer, "jobs", jobs_count(pipeline_jobs(app->pipeline)));
     json_put_int(writer, "ranks", ranks);
     json_put_int(writer, "open_incidents", core.open_count);
+    json_put_int(writer, "escalated_incidents", core.escalated_count);
     json_close(writer);
 }
 

@@ -298,7 +298,7 @@ enum status app_topology_layout(void *self, const struct api_layout *question,
     const struct app *app = self;
     const struct live_job *live = jobs_find(pipeline_jobs(app->pipeline), view_of(question->job));
     if (live == NULL)
-        return error_set(reterr, ERR_NOT_FOUND, "no live job '%s'; broom jobs lists them",
+        return error_set(reterr, ERR_NOT_FOUND, "no live job '%s'; 'broom jobs' lists them",
                          question->job);
     const struct job *job = engine_job(live->engine);
     struct names named = {0};

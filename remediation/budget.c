@@ -110,7 +110,7 @@ static bool one_allows(const struct budget_view *view, const struct incident *in
                        const struct policy_budget *budget, const char *rack, char *reason,
                        size_t bytes)
 {
-    static const char *const units[] = {"tray(s)", "rack(s)", "restart(s)"};
+    static const char *const units[] = {"tray", "rack", "restart"};
     int64_t free_ns = 0;
     int64_t asked = units_of(incident, budget->unit, rack);
     int64_t used = used_of(view, incident, budget, rack, &free_ns);
@@ -121,8 +121,8 @@ static bool one_allows(const struct budget_view *view, const struct incident *in
     text_addf(&text, "budget '%s'", budget->name);
     if (rack != NULL)
         text_addf(&text, " of rack %s", rack);
-    text_addf(&text, ": %lld of %lld %s spent and %lld more asked", (long long)used,
-              (long long)limit, units[budget->unit], (long long)asked);
+    text_addf(&text, ": %lld of %lld %s%s spent and %lld more asked", (long long)used,
+              (long long)limit, units[budget->unit], limit == 1 ? "" : "s", (long long)asked);
     if (free_ns != 0) {
         text_add(&text, ", free from ");
         text_add_time(&text, free_ns);

@@ -79,7 +79,7 @@ static enum status close_breaker(struct remediation *core,
                                  const struct remediation_command *command, struct error *reterr)
 {
     if (!core->breaker_open)
-        return error_set(reterr, ERR_REFUSED, "the breaker is closed");
+        return error_set(reterr, ERR_REFUSED, "the breaker is closed already");
     core->breaker_open = false;
     core->breaker_reason[0] = '\0';
     record_control(core, "breaker_close", command->actor, command->text);
@@ -109,7 +109,7 @@ static enum status run_on_incident(struct remediation *core,
                                     ? core_incident(core, command->incident_ref)
                                     : NULL;
     if (incident == NULL)
-        return error_set(reterr, ERR_NOT_FOUND, "no incident '%s'",
+        return error_set(reterr, ERR_NOT_FOUND, "no incident '%s'; 'broom incidents' lists them",
                          command->incident_ref != NULL ? command->incident_ref : "");
     switch (command->verb) {
     case COMMAND_APPROVE:
@@ -141,7 +141,10 @@ static enum status fence_node(struct remediation *core, const struct remediation
     const char *text = command->text != NULL ? command->text : "";
     if (fence_by_person(core, command->node, command->actor, text) > 0)
         return OK;
-    return error_set(reterr, ERR_NOT_FOUND, "no open incident has a node '%.200s'", command->node);
+    return error_set(reterr, ERR_NOT_FOUND,
+                     "no open incident has a node '%.150s'; 'broom incidents show INC-n' names its "
+                     "nodes",
+                     command->node);
 }
 
 enum status remediation_command(struct remediation *core, const struct remediation_command *command,

@@ -543,10 +543,13 @@ struct remediation_status remediation_status(const struct remediation *core)
     };
     memcpy(status.outcomes, core->outcomes, sizeof status.outcomes);
     for (size_t i = 0; i < core->incident_count; i++) {
-        if (incident_has_ended(core->incidents[i]))
+        const struct incident *incident = core->incidents[i];
+        bool escalated = incident->phase == PHASE_ESCALATED && incident->status == INCIDENT_OPEN;
+        status.escalated_count += escalated ? 1 : 0;
+        if (incident_has_ended(incident))
             continue;
         status.open_count++;
-        status.acting_count += incident_running_action(core->incidents[i]) != NULL ? 1 : 0;
+        status.acting_count += incident_running_action(incident) != NULL ? 1 : 0;
     }
     return status;
 }

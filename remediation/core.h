@@ -149,6 +149,7 @@ struct remediation_status {
     const char *breaker_reason; /* "" when closed */
     const char *blocked;        /* first guard that stops the act half: static name, or NULL */
     int64_t open_count, acting_count;
+    int64_t escalated_count; /* given up by the robot, and not closed by a person */
     int64_t actions_started, outcomes[OUTCOME_COUNT];
     int64_t verdicts, stale_verdicts;
     bool world_known;

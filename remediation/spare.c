@@ -192,7 +192,7 @@ static void say_missing(struct spare_choice *choice, const char *rack, size_t lo
     AUTO_TEXT text = {0};
     size_t missing = asks_domain ? lost - in_domain : segment - in_rack;
     choice->missing += (int)missing;
-    text_addf(&text, "%zu spare tray%s missing", missing, missing == 1 ? " is" : "s are");
+    text_addf(&text, "%zu missing spare tray%s", missing, missing == 1 ? "" : "s");
     if (asks_domain)
         text_addf(&text, ": %zu of %zu free in the NVLink domain of rack %s", in_domain, lost,
                   rack);

@@ -424,11 +424,11 @@ static void run_incidents(struct call *call)
     enum incident_status status;
     if (since != NULL && !parse_since(call, since, &query.since_ns)) {
         reply_bad(call,
-                  "since= takes a duration such as 24h, or a time such as 2026-05-28T20:29:02Z");
+                  "'since' takes a duration such as 24h, or a time such as 2026-05-28T20:29:02Z");
         return;
     }
     if (query.status != NULL && !incident_status_parse(query.status, &status)) {
-        reply_bad(call, "status= takes open, mitigated, resolved, closed, merged or declined");
+        reply_bad(call, "'status' takes open, mitigated, resolved, closed, merged or declined");
         return;
     }
     const struct api_backend *backend = &call->api->backend;

@@ -100,7 +100,8 @@ struct api_backend {
      * were not taken", "breaker":{"open":false,"reason":null},
      *  "database":{"up","state","reason":null|"why not","spooled":bytes on disk,"lost_records"},
      *  "lease":{"held","epoch"},"telemetry":{"ok","newest"},"actuator":"dry_run",
-     *  "jobs":1,"ranks":128,"open_incidents":2} */
+     *  "jobs":1,"ranks":128,"open_incidents":2,
+     *  "escalated_incidents":0} */
     void (*status)(void *self, struct json_writer *writer);
 
     /* GET /api/v1/jobs: an array of what api_view_job_row writes. */

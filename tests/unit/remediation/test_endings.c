@@ -125,7 +125,7 @@ TEST(without_a_spare_it_holds_and_says_one_is_missing_until_one_appears)
     sim_run(&sim, 1800);
     const struct incident *incident = sim_incident(&sim, 1);
     CU_ASSERT_EQUAL(incident->phase, PHASE_HOLDING);
-    CU_ASSERT_PTR_NOT_NULL(strstr(incident->waiting_for, "1 spare tray is missing"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(incident->waiting_for, "1 missing spare tray"));
     CU_ASSERT_EQUAL(sim.cordons, 1);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
     struct sim_node *spare = &sim.nodes[sim.node_count++];
@@ -198,6 +198,8 @@ TEST(a_swallowed_restart_is_noticed_and_escalated_never_repeated)
     sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 1200));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_OPEN);
+    CU_ASSERT_EQUAL(remediation_status(sim.core).escalated_count, 1);
+    CU_ASSERT_EQUAL(remediation_status(sim.core).open_count, 0);
     sim_accuse_tray(&sim, VERDICT_HANG, "n0-03", "detector");
     sim_run(&sim, 1200);
     CU_ASSERT_EQUAL(open_incidents(&sim), 1);

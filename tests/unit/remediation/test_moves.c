@@ -201,7 +201,7 @@ TEST(where_the_policy_says_so_a_missing_spare_is_escalated_at_once)
     lose_a_tray(&sim, 1, 1, 18, escalating_without_spare);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 100));
     CU_ASSERT_EQUAL(sim.cordons, 1);
-    CU_ASSERT_PTR_NOT_NULL(strstr(sim.log.bytes, "(step-refused): 1 spare tray is missing"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(sim.log.bytes, "(step-refused): 1 missing spare tray"));
     sim_done(&sim);
 }
 

@@ -263,7 +263,7 @@ TEST(a_rack_without_enough_spares_does_not_hold_another_racks_repair_up)
     sim_node(&sim, "n1-05")->ready = false;
     sim_accuse_tray(&sim, VERDICT_FAULT, "n1-05", "events");
     CU_ASSERT_TRUE(sim_until(&sim, 2, PHASE_PLACING, 200));
-    CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 1)->waiting_for, "1 spare tray is missing"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(sim_incident(&sim, 1)->waiting_for, "1 missing spare tray"));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->spares.count, 0);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->restart_started_ns, 0);
     for (int r = 0; r < sim_ranks(&sim); r++)
