@@ -29,6 +29,17 @@ bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char
     return true;
 }
 
+int cli_take_ref(struct cli *cli, const struct usage *usage, int argc, char **argv,
+                 char ret_ref[32])
+{
+    struct arguments arguments;
+    int code = options_parse(usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
+    return cli_parse_ref(cli, usage->command, arguments.items[0], ret_ref) ? OPTIONS_RUN
+                                                                           : EXIT_USAGE;
+}
+
 void cli_add_clean(struct text *out, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {

@@ -54,6 +54,10 @@ struct option_table cli_common_options(struct cli_common *common,
  * what to do now stands on err, and the exit code says which kind. */
 int cli_get(struct cli *cli, const struct cli_common *common, const char *path,
             struct json **ret_root);
+/* As cli_get for a command that shows one answer: with --output json it is printed as it is.
+ * OPTIONS_RUN: *ret_root is there, and is still to be shown. */
+int cli_get_shown(struct cli *cli, const struct cli_common *common, const char *path,
+                  struct json **ret_root);
 int cli_send(struct cli *cli, const struct cli_common *common, const char *method, const char *path,
              const char *body, struct json **ret_root);
 
@@ -65,6 +69,10 @@ int cli_get_large(struct cli *cli, const struct cli_common *common, const char *
 void cli_add_query(struct text *path, const char *name, const char *value);
 /* "INC-3", "inc-3" or "3" -> "INC-3" in ret_ref; else a usage error on err and false. */
 bool cli_parse_ref(struct cli *cli, const char *command, const char *given, char ret_ref[32]);
+/* The command line of a command whose one argument is an incident: OPTIONS_RUN, or the exit code.
+ */
+int cli_take_ref(struct cli *cli, const struct usage *usage, int argc, char **argv,
+                 char ret_ref[32]);
 /* Writes text with bytes that would steer a terminal made harmless. */
 void cli_add_clean(struct text *out, const char *text);
 /* What json_print writes, for people: objects on lines of their own, lists of plain values on one.

@@ -3,6 +3,7 @@
 #include "controller/cli/cli.h"
 #include "controller/io/http_client.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +37,8 @@ static enum status read_token(const char *path, struct text *out, struct error *
 {
     FILE *file = fopen(path, "r");
     if (file == NULL)
-        return error_set(reterr, ERR_IO, "cannot read the token file '%s'", path);
+        return error_set(reterr, ERR_IO, "cannot read the token file '%s': %s", path,
+                         strerror(errno));
     char bytes[TOKEN_BYTES_MAX];
     size_t length = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
@@ -236,6 +238,18 @@ int cli_get(struct cli *cli, const struct cli_common *common, const char *path,
             struct json **ret_root)
 {
     return cli_send(cli, common, "GET", path, NULL, ret_root);
+}
+
+int cli_get_shown(struct cli *cli, const struct cli_common *common, const char *path,
+                  struct json **ret_root)
+{
+    int code = cli_get(cli, common, path, ret_root);
+    if (code != EXIT_DONE)
+        return code;
+    if (strcmp(common->output, "json") != 0)
+        return OPTIONS_RUN;
+    cli_print_json(cli, *ret_root);
+    return EXIT_DONE;
 }
 
 int cli_get_large(struct cli *cli, const struct cli_common *common, const char *path,

@@ -239,7 +239,7 @@ int cmd_detect(int argc, char **argv)
     const struct usage usage = {
         .command = "detect",
         .arguments = "[RECORDING]",
-        .summary = "prints the verdicts of a recording, one JSON line each",
+        .summary = "print the verdicts of a recording, one JSON line each",
         .details =
             "RECORDING is Influx line protocol in arrival order (.lp, .lp.gz, .lp.zst; - is "
             "stdin).\n"
@@ -256,25 +256,18 @@ int cmd_detect(int argc, char **argv)
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)},
     };
-    int code;
-
-    switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) {
-    case PARSED_HELP:
-        return EXIT_DONE;
-    case PARSED_WRONG:
-        return EXIT_USAGE;
-    case PARSED_RUN:
-        break;
-    }
+    int code = options_parse(&usage, argc, argv, stdout, stderr, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     if (paths.job == NULL) {
-        (void)fprintf(stderr, "broom detect: --job JOB.json is needed; see broom detect --help\n");
+        (void)fprintf(stderr, "broom detect: say which job: broom detect --job JOB.json RECORDING\n"
+                              "try 'broom help detect'\n");
         return EXIT_USAGE;
     }
     paths.recording = arguments.count > 0 ? arguments.items[0] : NULL;
     if (paths.recording == NULL && paths.flight == NULL) {
-        (void)fprintf(stderr,
-                      "broom detect: RECORDING or --flight-recorder DIR is needed; see broom "
-                      "detect --help\n");
+        (void)fprintf(stderr, "broom detect: a RECORDING or --flight-recorder DIR is missing\n"
+                              "try 'broom help detect'\n");
         return EXIT_USAGE;
     }
     params.enabled = !no_detect;

@@ -73,9 +73,9 @@ static int cmd_export_verify(struct cli *cli, int argc, char **argv)
                                 .least = 1,
                                 .most = 1};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT archive = {0};
     AUTO_TEXT problems = {0};
     struct error error = {0};
@@ -145,13 +145,10 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)},
         .shared = cli_common_options(&common, shared)};
-    struct arguments arguments;
     char ref[32];
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!cli_parse_ref(cli, "export", arguments.items[0], ref))
-        return EXIT_USAGE;
+    int code = cli_take_ref(cli, &usage, argc, argv, ref);
+    if (code != OPTIONS_RUN)
+        return code;
     if (out_file == NULL) {
         fprintf(cli->err, "broom export: say where to: broom export %s --out %s.tar\n", ref, ref);
         return EXIT_USAGE;
@@ -159,6 +156,6 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_addf(&path, "/api/v1/incidents/%s/export", ref);
-    int code = cli_get_large(cli, &common, path.bytes, &root);
+    code = cli_get_large(cli, &common, path.bytes, &root);
     return code != EXIT_DONE ? code : write_export(cli, ref, out_file, root);
 }

@@ -2,7 +2,7 @@
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/incident_view.h"
-#include "controller/cli/table.h"
+#include "controller/cli/rows.h"
 
 #include <string.h>
 
@@ -67,79 +67,78 @@ static void add_names_cell(struct table *table, const struct json *names)
     table_add_both(table, json_size(names) > 0 ? shown.bytes : "", csv.bytes);
 }
 
-static void add_incident_row(struct table *table, const struct incident_view *view)
+static void add_incident_row(struct table *table, const struct json *row)
 {
-    table_add(table, view->ref);
-    table_add(table, view->severity);
-    table_add(table, view->status);
-    table_add(table, view->phase);
-    table_add(table, view->kind);
-    table_addf(table, "%s/%s", view->scope, view->domain);
-    table_add(table, view->job);
-    add_time_cell(table, view->fault_ns > 0 ? view->fault_ns : view->detected_ns);
-    add_span_cell(table, incident_view_to_detect(view));
-    add_span_cell(table, incident_view_to_mitigate(view));
-    add_number_cell(table, view->gpu_hours, 1);
-    table_add(table, view->rule);
-    table_add(table, view->plan);
-    table_add(table, view->mode);
-    table_add(table, view->policy);
-    if (view->steps_lost >= 0)
-        add_number_cell(table, (double)view->steps_lost, 0);
+    struct incident_view view = incident_view_of(row);
+    table_add(table, view.ref);
+    table_add(table, view.severity);
+    table_add(table, view.status);
+    table_add(table, view.phase);
+    table_add(table, view.kind);
+    table_addf(table, "%s/%s", view.scope, view.domain);
+    table_add(table, view.job);
+    add_time_cell(table, view.fault_ns > 0 ? view.fault_ns : view.detected_ns);
+    add_span_cell(table, incident_view_to_detect(&view));
+    add_span_cell(table, incident_view_to_mitigate(&view));
+    add_number_cell(table, view.gpu_hours, 1);
+    table_add(table, view.rule);
+    table_add(table, view.plan);
+    table_add(table, view.mode);
+    table_add(table, view.policy);
+    if (view.steps_lost >= 0)
+        add_number_cell(table, (double)view.steps_lost, 0);
     else
         table_add(table, NULL);
-    add_names_cell(table, view->nodes);
-    table_add(table, view->waiting_for);
+    add_names_cell(table, view.nodes);
+    table_add(table, view.waiting_for);
 }
 
-/* The words under the list: what is open, what waits, what to type next. */
+static bool is_escalated(const struct incident_view *view)
+{
+    return view->is_open && strcmp(view->phase, "escalated") == 0;
+}
+
+/* The words under the list: what goes on, what waits, what to type next. */
 static void print_summary(struct cli *cli, const struct json *incidents, const char *within)
 {
-    size_t open = 0;
+    size_t in_progress = 0;
+    size_t escalated = 0;
     const char *next = NULL;
-    AUTO_TEXT waits = {0};
+    AUTO_TEXT words = {0};
     for (const struct json *item = json_first(incidents); item != NULL; item = json_next(item)) {
         struct incident_view view = incident_view_of(item);
-        open += view.is_open;
+        in_progress += !view.has_ended;
+        escalated += is_escalated(&view);
         if (next == NULL || view.is_open)
             next = view.ref;
-        if (view.waiting_for != NULL && !view.has_ended)
-            text_addf(&waits, "%s waits: %s\n", view.ref, view.waiting_for);
+        if (is_escalated(&view))
+            text_addf(&words, "%s waits for YOU: the robot gave up\n", view.ref);
+        else if (view.waiting_for != NULL && !view.has_ended)
+            text_addf(&words, "%s waits for %s\n", view.ref, view.waiting_for);
     }
     if (next == NULL) {
         fprintf(cli->err, "no incidents %s\n", within);
         return;
     }
+    text_addf(&words, "%zu incident%s, %zu in progress", json_size(incidents),
+              json_size(incidents) == 1 ? "" : "s", in_progress);
+    if (escalated > 0)
+        text_addf(&words, ", %zu ESCALATED", escalated);
+    text_addf(&words, ". Next: broom incidents show %s\n", next);
     AUTO_TEXT clean = {0};
-    text_addf(&clean, "%s%zu incident%s, %zu open. Next: broom incidents show %s\n",
-              waits.bytes != NULL ? waits.bytes : "", json_size(incidents),
-              json_size(incidents) == 1 ? "" : "s", open, next);
-    AUTO_TEXT out = {0};
-    cli_add_clean(&out, clean.bytes);
-    fputs(out.bytes, cli->err);
+    cli_add_clean(&clean, words.bytes);
+    fputs(clean.bytes, cli->err);
 }
 
-static int list_incidents(struct cli *cli, const struct cli_common *common, const struct json *root,
-                          const char *within)
+static void print_list(struct cli *cli, const struct cli_common *common, const struct json *root,
+                       const char *within)
 {
-    if (strcmp(common->output, "json") == 0) {
-        cli_print_json(cli, root);
-        return EXIT_DONE;
-    }
     const struct json *incidents = json_kind(root) == JSON_ARRAY ? root
                                                                  : json_get(root, "incidents");
-    AUTO(table_free) struct table *table = table_new(incident_columns, ARRAY_LEN(incident_columns));
-    for (const struct json *item = json_first(incidents); item != NULL; item = json_next(item)) {
-        struct incident_view view = incident_view_of(item);
-        add_incident_row(table, &view);
-    }
-    bool is_csv = strcmp(common->output, "csv") == 0;
-    if (table_rows(table) > 0 || is_csv)
-        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour,
-                    cli->out);
-    if (!is_csv)
+    rows_print(cli, common, incidents, incident_columns, ARRAY_LEN(incident_columns),
+               add_incident_row);
+    if (strcmp(common->output, "csv") != 0)
         print_summary(cli, incidents, within);
-    return EXIT_DONE;
 }
 
 static int cmd_incident_list(struct cli *cli, int argc, char **argv)
@@ -176,20 +175,23 @@ static int cmd_incident_list(struct cli *cli, int argc, char **argv)
         .own = {rows, ARRAY_LEN(rows)},
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT path = {0};
     text_add(&path, "/api/v1/incidents");
     cli_add_query(&path, "since", since);
     cli_add_query(&path, "status", status);
     cli_add_query(&path, "job", job);
     AUTO(json_free) struct json *root = NULL;
-    int code = cli_get(cli, &common, path.bytes, &root);
+    code = cli_get_shown(cli, &common, path.bytes, &root);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT within = {0};
     text_addf(&within, "since %s%s%s", since, strchr(since, 'T') == NULL ? " ago" : "",
               status != NULL || job != NULL ? " that match" : "");
-    return code != EXIT_DONE ? code : list_incidents(cli, &common, root, within.bytes);
+    print_list(cli, &common, root, within.bytes);
+    return EXIT_DONE;
 }
 
 static const struct {
@@ -216,8 +218,10 @@ int cmd_incidents(struct cli *cli, int argc, char **argv)
     if (strncasecmp(argv[1], "inc-", 4) == 0)
         fprintf(cli->err, "broom incidents: did you mean 'broom incidents show %s'?\n", argv[1]);
     else if (near != NULL)
-        fprintf(cli->err, "broom incidents: unknown word '%s'; did you mean '%s'?\n", argv[1],
-                near);
+        fprintf(cli->err,
+                "broom incidents: unknown word '%s'; did you mean '%s'?\n"
+                "try 'broom help incidents'\n",
+                argv[1], near);
     else
         fprintf(cli->err,
                 "broom incidents: unknown word '%s': list, show, timeline, note, ack or decline\n",
@@ -257,28 +261,17 @@ int cmd_incident_timeline(struct cli *cli, int argc, char **argv)
         .least = 1,
         .most = 1,
         .shared = cli_common_options(&common, shared)};
-    struct arguments arguments;
     char ref[32];
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!cli_parse_ref(cli, "incidents timeline", arguments.items[0], ref))
-        return EXIT_USAGE;
+    int code = cli_take_ref(cli, &usage, argc, argv, ref);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_addf(&path, "/api/v1/incidents/%s/timeline", ref);
-    int code = cli_get(cli, &common, path.bytes, &root);
-    if (code != EXIT_DONE)
+    code = cli_get_shown(cli, &common, path.bytes, &root);
+    if (code != OPTIONS_RUN)
         return code;
-    if (strcmp(common.output, "json") == 0) {
-        cli_print_json(cli, root);
-        return EXIT_DONE;
-    }
-    AUTO(table_free) struct table *table = table_new(timeline_columns, ARRAY_LEN(timeline_columns));
-    for (const struct json *row = json_first(json_get(root, "timeline")); row != NULL;
-         row = json_next(row))
-        add_timeline_row(table, row);
-    table_print(table, common.output, !common.no_headers, cli->colour && !common.no_colour,
-                cli->out);
+    rows_print(cli, &common, json_get(root, "timeline"), timeline_columns,
+               ARRAY_LEN(timeline_columns), add_timeline_row);
     return EXIT_DONE;
 }

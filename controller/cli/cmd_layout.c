@@ -240,7 +240,7 @@ int cmd_layout(struct cli *cli, int argc, char **argv)
          &wishes.job_file, NULL}};
     const struct usage usage = {
         .command = "layout",
-        .arguments = "JOB",
+        .arguments = "JOB | --job JOB.json",
         .summary = "where the ranks of a job go when it starts again",
         .details =
             "Keeps tensor groups in one tray, experts and replicas in one NVLink domain, and rails "
@@ -257,11 +257,13 @@ int cmd_layout(struct cli *cli, int argc, char **argv)
         .own = {rows, ARRAY_LEN(rows)},
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     if ((arguments.count == 0) == (wishes.job_file == NULL)) {
-        fputs("broom: name a JOB of broomd, or a file with --job\n", cli->err);
+        fputs("broom layout: name either a JOB of broomd or a file with --job\n"
+              "try 'broom help layout'\n",
+              cli->err);
         return EXIT_USAGE;
     }
     return run(cli, &common, arguments.count > 0 ? arguments.items[0] : NULL, &wishes);

@@ -6,11 +6,12 @@
 #include "remediation/policy.h"
 
 #include <string.h>
+#include <unistd.h>
 
 struct lint {
     struct cli *cli;
     bool quiet;
-    size_t errors, warnings, files;
+    size_t errors, warnings, files, unread;
     struct policy_set *set; /* the files so far: mistakes across files show in it */
 };
 
@@ -34,16 +35,22 @@ static void say_good(const struct lint *lint, const char *path, const struct pol
                 policy->rule_count, policy->plan_count, policy->budget_count, policy->hash);
 }
 
-/* False when the file could not be read at all. */
-static bool lint_file(struct lint *lint, const char *path)
+static void say_unread(struct lint *lint, const struct error *error)
 {
+    lint->unread++;
+    fprintf(lint->cli->err, "broom policy lint: %s\n", error->message);
+}
+
+static void lint_file(void *context, const char *path)
+{
+    struct lint *lint = context;
     AUTO_TEXT bytes = {0};
     struct error error = {0};
-    lint->files++;
     if (policy_file_read(path, &bytes, &error) != OK) {
-        fprintf(lint->cli->err, "broom policy lint: %s\n", error.message);
-        return false;
+        say_unread(lint, &error);
+        return;
     }
+    lint->files++;
     struct yaml_document document = {0};
     struct findings findings = {0};
     struct policy *policy = NULL;
@@ -57,7 +64,33 @@ static bool lint_file(struct lint *lint, const char *path)
     print_findings(lint, path, &findings);
     findings_done(&findings);
     yaml_done(&document);
-    return true;
+}
+
+static void lint_path(struct lint *lint, const char *path)
+{
+    struct error error = {0};
+    if (access(path, F_OK) != 0)
+        lint_file(lint, path); /* stdin, or it says why not */
+    else if (policy_files_each(path, lint_file, lint, &error) != OK)
+        say_unread(lint, &error);
+}
+
+static void add_count(struct text *out, size_t count, const char *what)
+{
+    text_addf(out, "%zu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+static void say_sum(const struct lint *lint)
+{
+    AUTO_TEXT sum = {0};
+    add_count(&sum, lint->files, "file");
+    text_add(&sum, ": ");
+    add_count(&sum, lint->errors, "error");
+    text_add(&sum, ", ");
+    add_count(&sum, lint->warnings, "warning");
+    if (lint->unread > 0)
+        text_addf(&sum, "; %zu NOT READ", lint->unread);
+    fprintf(lint->cli->err, "%s\n", sum.bytes);
 }
 
 static int cmd_policy_lint(struct cli *cli, int argc, char **argv)
@@ -70,34 +103,34 @@ static int cmd_policy_lint(struct cli *cli, int argc, char **argv)
     };
     const struct usage usage = {
         .command = "policy lint",
-        .arguments = "FILE...",
+        .arguments = "PATH...",
         .summary = "check policy files, all mistakes at once",
         .details =
             "Prints FILE:LINE:COLUMN: error: what is wrong [rule] for each finding on stdout. "
             "Several files are\n"
-            "checked as the set that broomd would make of them, in the order given. '-' is stdin.\n"
+            "checked as the set that broomd would make of them, in the order given. A folder is "
+            "its "
+            "*.yaml files,\n"
+            "'-' is stdin.\n"
             "Exit code 3 when there are errors.\n",
         .examples = "  broom policy lint deploy/policies/nvl72.yaml\n"
-                    "  broom policy lint /etc/broomwagon/policies.d/*.yaml\n",
+                    "  broom policy lint /etc/broomwagon/policies.d\n",
         .least = 1,
         .most = -1,
         .own = {rows, ARRAY_LEN(rows)}};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO(policy_set_free) struct policy_set *set = policy_set_new();
     lint.set = set;
-    bool all_read = true;
     for (int i = 0; i < arguments.count; i++)
-        all_read &= lint_file(&lint, arguments.items[i]);
+        lint_path(&lint, arguments.items[i]);
     if (!lint.quiet)
-        fprintf(cli->err, "%zu file%s: %zu error%s, %zu warning%s\n", lint.files,
-                lint.files == 1 ? "" : "s", lint.errors, lint.errors == 1 ? "" : "s", lint.warnings,
-                lint.warnings == 1 ? "" : "s");
+        say_sum(&lint);
     if (lint.errors > 0 || (strict && lint.warnings > 0))
         return EXIT_FINDINGS;
-    return all_read ? EXIT_DONE : EXIT_FAILED;
+    return lint.unread == 0 ? EXIT_DONE : EXIT_FAILED;
 }
 
 int cmd_policy(struct cli *cli, int argc, char **argv)
@@ -110,6 +143,6 @@ int cmd_policy(struct cli *cli, int argc, char **argv)
         fprintf(cli->err, "broom policy: unknown word '%s'", argv[1]);
     else
         fputs("broom policy: a word is missing", cli->err);
-    fputs("; there is: broom policy lint FILE...\n", cli->err);
+    fputs("; there is: broom policy lint PATH...\n", cli->err);
     return EXIT_USAGE;
 }

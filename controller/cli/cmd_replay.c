@@ -90,11 +90,11 @@ int cmd_replay(int argc, char **argv)
     const struct usage usage = {
         .command = "replay",
         .arguments = "RECORDING",
-        .summary = "Run the whole pipeline on a recording, in the recording's own time.",
+        .summary = "run the whole pipeline on a recording, in the recording's own time",
         .details = "Detects, opens incidents, applies a policy and plans, exactly as broomd would "
                    "have, and prints\n"
                    "what happened as a timeline. Nothing outside this process is touched: actions "
-                   "are only said.",
+                   "are only said.\n",
         .examples = "  broom replay --job job.json --policy nvl72.yaml stream.lp.zst\n"
                     "  broom replay --json /var/lib/broomwagon/recorder/rec-*.lp.zst | jq -c "
                     "'select(.type==\"decision\")'\n",
@@ -102,14 +102,9 @@ int cmd_replay(int argc, char **argv)
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)}};
     struct arguments arguments;
-    switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) {
-    case PARSED_RUN:
-        break;
-    case PARSED_HELP:
-        return EXIT_DONE;
-    case PARSED_WRONG:
-        return EXIT_USAGE;
-    }
+    int code = options_parse(&usage, argc, argv, stdout, stderr, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     struct error error = {0};
     struct replay_screen screen = {.as_json = as_json};
     struct replay_params params = {.recording = arguments.items[0],
@@ -124,10 +119,10 @@ int cmd_replay(int argc, char **argv)
         (job_path != NULL && job_document_load(job_path, &job, &error) != OK))
         return fail(&error);
     if (policy_path != NULL &&
-        policy_files_load(policy_path, &params.take_policies, &findings, &error) != OK) {
+        policy_files_load_typed(policy_path, &params.take_policies, &findings, &error) != OK) {
         fputs(findings.length > 0 ? findings.bytes : "", stderr);
-        fail(&error);
-        return EXIT_FINDINGS;
+        int failed = fail(&error);
+        return error.status == ERR_NOT_FOUND ? failed : EXIT_FINDINGS;
     }
     params.job = job;
     enum status status = replay_run(&params, &result, &error);

@@ -493,22 +493,16 @@ int cmd_incident_show(struct cli *cli, int argc, char **argv)
         .least = 1,
         .most = 1,
         .shared = cli_common_options(&common, shared)};
-    struct arguments arguments;
     char ref[32];
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    if (!cli_parse_ref(cli, "incidents show", arguments.items[0], ref))
-        return EXIT_USAGE;
+    int code = cli_take_ref(cli, &usage, argc, argv, ref);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_addf(&path, "/api/v1/incidents/%s", ref);
-    int code = cli_get(cli, &common, path.bytes, &root);
-    if (code != EXIT_DONE)
+    code = cli_get_shown(cli, &common, path.bytes, &root);
+    if (code != OPTIONS_RUN)
         return code;
-    if (strcmp(common.output, "json") == 0)
-        cli_print_json(cli, root);
-    else
-        print_screen(cli, &common, root);
+    print_screen(cli, &common, root);
     return EXIT_DONE;
 }

@@ -2,7 +2,7 @@
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
 #include "controller/cli/incident_view.h"
-#include "controller/cli/table.h"
+#include "controller/cli/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,13 +17,6 @@ static void put_line(struct cli *cli, const struct cli_common *common, const cha
         fprintf(cli->out, "%-11s \033[%sm%s\033[0m\n", name, sgr, clean.bytes);
     else
         fprintf(cli->out, "%-11s %s\n", name, clean.bytes != NULL ? clean.bytes : "");
-}
-
-static int64_t time_of(const struct json *object, const char *key)
-{
-    int64_t time_ns = 0;
-    const char *text = json_get_string(object, key, NULL);
-    return text != NULL && text_parse_time(view_of(text), &time_ns) ? time_ns : 0;
 }
 
 /* The first guard that stops the act half, in words; an unknown one is shown as it is. */
@@ -45,21 +38,25 @@ static const char *guard_in_words(const char *guard)
 static void put_acting(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     const struct json *paused = json_get(root, "paused");
+    bool is_paused = json_kind(paused) == JSON_OBJECT;
+    bool is_acting = !is_paused && json_get_bool(root, "acting", true);
     AUTO_TEXT mode = {0};
     AUTO_TEXT acting = {0};
     text_addf(&mode, "%s with actuator %s", json_get_string(root, "mode", "?"),
               json_get_string(root, "actuator", "?"));
     put_line(cli, common, "mode", mode.bytes, NULL);
-    if (json_kind(paused) == JSON_OBJECT)
+    if (is_paused)
         text_addf(&acting, "PAUSED by %s; 'broom resume' lets the robot act again",
                   json_get_string(paused, "by", "?"));
-    else if (!json_get_bool(root, "acting", true))
+    else if (!is_acting)
         text_addf(&acting, "NO: %s",
                   guard_in_words(
                       json_get_string(root, "not_acting_because", "the server does not say why")));
+    else if (strcmp(json_get_string(root, "mode", ""), "observe") == 0)
+        text_add(&acting, "observes only: what it would do is recorded, nothing is done");
     else
         text_add(&acting, "yes");
-    put_line(cli, common, "acting", acting.bytes, strcmp(acting.bytes, "yes") == 0 ? "32" : "1;33");
+    put_line(cli, common, "acting", acting.bytes, is_acting ? "32" : "1;33");
     const struct json *breaker = json_get(root, "breaker");
     if (json_get_bool(breaker, "open", false)) {
         AUTO_TEXT text = {0};
@@ -108,11 +105,15 @@ static void put_budgets(struct cli *cli, const struct cli_common *common, const 
 {
     AUTO_TEXT text = {0};
     for (const struct json *item = json_first(json_get(root, "budgets")); item != NULL;
-         item = json_next(item))
-        text_addf(&text, "%s%s %lld of %lld %s in %s", text.length > 0 ? "; " : "",
-                  json_get_string(item, "name", "?"), (long long)json_get_int(item, "used", 0),
-                  (long long)json_get_int(item, "limit", 0), json_get_string(item, "domain", ""),
-                  json_get_string(item, "window", "?"));
+         item = json_next(item)) {
+        const char *name = json_get_string(item, "name", "?");
+        const char *unit = json_get_string(item, "domain", "");
+        bool says_unit = strcmp(name, unit) == 0;
+        text_addf(&text, "%s%s %lld of %lld%s%s in %s", text.length > 0 ? "; " : "", name,
+                  (long long)json_get_int(item, "used", 0),
+                  (long long)json_get_int(item, "limit", 0), says_unit ? "" : " ",
+                  says_unit ? "" : unit, json_get_string(item, "window", "?"));
+    }
     if (text.length > 0)
         put_line(cli, common, "budgets", text.bytes, NULL);
 }
@@ -122,8 +123,8 @@ static void put_telemetry(struct cli *cli, const struct cli_common *common, cons
     const struct json *telemetry = json_get(root, "telemetry");
     bool ok = json_get_bool(telemetry, "ok", true);
     AUTO_TEXT newest = {0};
-    int64_t newest_ns = time_of(telemetry, "newest");
-    int64_t now_ns = time_of(root, "now");
+    int64_t newest_ns = row_time_ns(telemetry, "newest");
+    int64_t now_ns = row_time_ns(root, "now");
     text_add(&newest, ok ? "" : "BLIND: ");
     if (newest_ns > 0) {
         text_add(&newest, "newest sample ");
@@ -138,10 +139,11 @@ static void put_telemetry(struct cli *cli, const struct cli_common *common, cons
 static void print_status(struct cli *cli, const struct cli_common *common, const struct json *root)
 {
     int64_t open = json_get_int(root, "open_incidents", 0);
+    int64_t escalated = json_get_int(root, "escalated_incidents", 0);
     AUTO_TEXT now = {0};
     AUTO_TEXT work = {0};
     text_addf(&now, "%s, it is ", json_get_string(root, "version", "?"));
-    cli_add_time(&now, time_of(root, "now"));
+    cli_add_time(&now, row_time_ns(root, "now"));
     text_add(&now, " UTC there");
     put_line(cli, common, "broomd", now.bytes, NULL);
     put_acting(cli, common, root);
@@ -154,9 +156,13 @@ static void print_status(struct cli *cli, const struct cli_common *common, const
     text_add(&work, " ranks");
     put_line(cli, common, "jobs", work.bytes, NULL);
     AUTO_TEXT incidents = {0};
-    text_addf(&incidents, "%lld open%s", (long long)open,
-              open > 0 ? "; 'broom incidents' lists them" : "");
-    put_line(cli, common, "incidents", incidents.bytes, open > 0 ? "1;33" : NULL);
+    text_addf(&incidents, "%lld in progress", (long long)open);
+    if (escalated > 0)
+        text_addf(&incidents, ", %lld ESCALATED: the robot gave up, they wait for a person",
+                  (long long)escalated);
+    if (open + escalated > 0)
+        text_add(&incidents, "; 'broom incidents' lists them");
+    put_line(cli, common, "incidents", incidents.bytes, open + escalated > 0 ? "1;33" : NULL);
 }
 
 /* status is an object: as CSV it is name,value lines. */
@@ -190,50 +196,18 @@ int cmd_status(struct cli *cli, int argc, char **argv)
                                 .examples = "  broom status\n  broom status -o json | jq .acting\n",
                                 .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    AUTO(json_free) struct json *root = NULL;
-    int code = cli_get(cli, &common, "/api/v1/status", &root);
-    if (code != EXIT_DONE)
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
         return code;
-    if (strcmp(common.output, "json") == 0)
-        cli_print_json(cli, root);
-    else if (strcmp(common.output, "csv") == 0)
+    AUTO(json_free) struct json *root = NULL;
+    code = cli_get_shown(cli, &common, "/api/v1/status", &root);
+    if (code != OPTIONS_RUN)
+        return code;
+    if (strcmp(common.output, "csv") == 0)
         print_status_csv(cli, root);
     else
         print_status(cli, &common, root);
     return EXIT_DONE;
-}
-
-/* Cells of numbers that may be null. */
-static void add_number(struct table *table, const struct json *row, const char *key,
-                       const char *format)
-{
-    double value = json_get_number(row, key, NAN);
-    if (!isfinite(value)) {
-        table_add(table, NULL);
-        return;
-    }
-    AUTO_TEXT shown = {0};
-    AUTO_TEXT exact = {0};
-    if (strcmp(format, "int") == 0)
-        text_addf(&shown, "%lld", (long long)value);
-    else if (strcmp(format, "ratio") == 0)
-        text_addf(&shown, "%.2fx", value);
-    else if (strcmp(format, "part") == 0)
-        text_addf(&shown, "%.2f", value);
-    else
-        text_addf(&shown, "%.1f", value);
-    text_addf(&exact, "%.10g", value);
-    table_add_both(table, shown.bytes, exact.bytes);
-}
-
-static void add_clock(struct table *table, const struct json *row, const char *key)
-{
-    AUTO_TEXT shown = {0};
-    cli_add_time(&shown, time_of(row, key));
-    table_add_both(table, shown.bytes, json_get_string(row, key, ""));
 }
 
 static const struct table_column job_columns[] = {
@@ -262,19 +236,19 @@ static void add_job_row(struct table *table, const struct json *row)
     if (reporting < world)
         text_addf(&ranks, "%lld/", (long long)reporting);
     text_add(&ranks, exact.bytes);
-    table_add(table, json_get_string(row, "job", ""));
-    table_add(table, json_get_string(row, "phase", ""));
+    row_add_string(table, row, "job");
+    row_add_string(table, row, "phase");
     table_add_both(table, ranks.bytes, exact.bytes);
-    add_number(table, row, "step", "int");
-    add_clock(table, row, "step_time");
-    add_number(table, row, "step_ms", "ms");
-    add_number(table, row, "baseline_ms", "ms");
-    add_number(table, row, "pace", "ratio");
-    add_number(table, row, "attempt", "int");
-    add_number(table, row, "racks", "int");
-    add_number(table, row, "spares", "int");
+    row_add_number(table, row, "step", ROW_WHOLE);
+    row_add_time(table, row, "step_time");
+    row_add_number(table, row, "step_ms", ROW_MS);
+    row_add_number(table, row, "baseline_ms", ROW_MS);
+    row_add_number(table, row, "pace", ROW_RATIO);
+    row_add_number(table, row, "attempt", ROW_WHOLE);
+    row_add_number(table, row, "racks", ROW_WHOLE);
+    row_add_number(table, row, "spares", ROW_WHOLE);
     table_add(table, json_get_bool(row, "restartable", false) ? "yes" : "no");
-    add_number(table, row, "checkpoint_step", "int");
+    row_add_number(table, row, "checkpoint_step", ROW_WHOLE);
 }
 
 static const struct table_column rank_columns[] = {
@@ -298,34 +272,22 @@ static const struct table_column rank_columns[] = {
 
 static void add_rank_row(struct table *table, const struct json *row)
 {
-    add_number(table, row, "rank", "int");
-    table_add(table, json_get_string(row, "node", ""));
-    add_number(table, row, "gpu", "int");
-    table_add(table, json_get_string(row, "rack", ""));
-    add_number(table, row, "step", "int");
-    add_number(table, row, "slow_ratio", "ratio");
-    add_number(table, row, "suspicion", "part");
-    table_add(table, json_get_string(row, "status", ""));
-    add_number(table, row, "step_ms", "ms");
-    add_number(table, row, "compute_ms", "ms");
-    add_number(table, row, "allreduce_ms", "ms");
-    add_number(table, row, "wait_ms", "ms");
-    add_number(table, row, "sm", "part");
-    add_number(table, row, "mem", "part");
-    add_number(table, row, "stage", "int");
-    add_clock(table, row, "seen");
-}
-
-static void print_rows(struct cli *cli, const struct cli_common *common, const struct json *rows,
-                       const struct table_column *columns, size_t column_count,
-                       void (*add_row)(struct table *table, const struct json *row))
-{
-    AUTO(table_free) struct table *table = table_new(columns, column_count);
-    for (const struct json *row = json_first(rows); row != NULL; row = json_next(row))
-        add_row(table, row);
-    if (table_rows(table) > 0 || strcmp(common->output, "csv") == 0)
-        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour,
-                    cli->out);
+    row_add_number(table, row, "rank", ROW_WHOLE);
+    row_add_string(table, row, "node");
+    row_add_number(table, row, "gpu", ROW_WHOLE);
+    row_add_string(table, row, "rack");
+    row_add_number(table, row, "step", ROW_WHOLE);
+    row_add_number(table, row, "slow_ratio", ROW_RATIO);
+    row_add_number(table, row, "suspicion", ROW_PART);
+    row_add_string(table, row, "status");
+    row_add_number(table, row, "step_ms", ROW_MS);
+    row_add_number(table, row, "compute_ms", ROW_MS);
+    row_add_number(table, row, "allreduce_ms", ROW_MS);
+    row_add_number(table, row, "wait_ms", ROW_MS);
+    row_add_number(table, row, "sm", ROW_PART);
+    row_add_number(table, row, "mem", ROW_PART);
+    row_add_number(table, row, "stage", ROW_WHOLE);
+    row_add_time(table, row, "seen");
 }
 
 int cmd_jobs(struct cli *cli, int argc, char **argv)
@@ -342,18 +304,14 @@ int cmd_jobs(struct cli *cli, int argc, char **argv)
         .examples = "  broom jobs\n  broom jobs -o csv\n",
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
-    AUTO(json_free) struct json *root = NULL;
-    int code = cli_get(cli, &common, "/api/v1/jobs", &root);
-    if (code != EXIT_DONE)
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
         return code;
-    if (strcmp(common.output, "json") == 0) {
-        cli_print_json(cli, root);
-        return EXIT_DONE;
-    }
-    print_rows(cli, &common, json_get(root, "jobs"), job_columns, ARRAY_LEN(job_columns),
+    AUTO(json_free) struct json *root = NULL;
+    code = cli_get_shown(cli, &common, "/api/v1/jobs", &root);
+    if (code != OPTIONS_RUN)
+        return code;
+    rows_print(cli, &common, json_get(root, "jobs"), job_columns, ARRAY_LEN(job_columns),
                add_job_row);
     if (json_size(json_get(root, "jobs")) == 0)
         fputs("no job sends samples: see deploy/training/broomwagon.py\n", cli->err);
@@ -384,24 +342,18 @@ int cmd_ranks(struct cli *cli, int argc, char **argv)
         .own = {rows, ARRAY_LEN(rows)},
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO_TEXT path = {0};
     AUTO(json_free) struct json *root = NULL;
     text_add(&path, "/api/v1/jobs/");
     text_add_percent(&path, arguments.items[0]);
     text_addf(&path, "/ranks%s", slow ? "?slow=1" : "");
-    int code = cli_get(cli, &common, path.bytes, &root);
-    if (code == EXIT_NOT_FOUND)
-        fputs("'broom jobs' lists the jobs that are known\n", cli->err);
-    if (code != EXIT_DONE)
+    code = cli_get_shown(cli, &common, path.bytes, &root);
+    if (code != OPTIONS_RUN)
         return code;
-    if (strcmp(common.output, "json") == 0) {
-        cli_print_json(cli, root);
-        return EXIT_DONE;
-    }
-    print_rows(cli, &common, json_get(root, "ranks"), rank_columns, ARRAY_LEN(rank_columns),
+    rows_print(cli, &common, json_get(root, "ranks"), rank_columns, ARRAY_LEN(rank_columns),
                add_rank_row);
     if (json_size(json_get(root, "ranks")) == 0)
         fputs(slow ? "no rank is suspect\n" : "no rank is known yet\n", cli->err);

@@ -44,6 +44,15 @@ static bool is_incident(const char *given)
     return digits[0] != '\0' && strspn(digits, "0123456789") == strlen(digits);
 }
 
+/* `approve INC-1 INC-2` steers one of them: better none. */
+static const char *second_incident(const struct arguments *arguments, int first)
+{
+    for (int i = first; first > 0 && i < arguments->count; i++)
+        if (strncasecmp(arguments->items[i], "inc-", 4) != 0 || !is_incident(arguments->items[i]))
+            return NULL;
+    return first > 0 && arguments->count > first ? arguments->items[first] : NULL;
+}
+
 static void print_result(struct cli *cli, const struct cli_common *common,
                          const struct steering *steering, const char *ref, const struct json *root)
 {
@@ -114,9 +123,15 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
                                 .own = {rows, ARRAY_LEN(rows)},
                                 .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
+    const char *second = second_incident(&arguments, first);
+    if (second != NULL) {
+        fprintf(cli->err, "broom %s: one incident at a time; what is '%s'?\n", steering->command,
+                second);
+        return EXIT_USAGE;
+    }
     char number[32] = "";
     bool on_node = steering->target == ON_NODE && !is_incident(arguments.items[0]);
     if (!on_node && steering->target != ON_ALL &&
@@ -126,8 +141,8 @@ static int steer(struct cli *cli, int argc, char **argv, const struct steering *
     AUTO_TEXT text = {0};
     join_text(&arguments, first, reason, &text);
     if (steering->needs_text && text.length == 0) {
-        fprintf(cli->err, "broom %s: say it in words: broom %s%s%s 'why'\n", steering->command,
-                steering->command, ref[0] != '\0' ? " " : "", ref);
+        fprintf(cli->err, "broom %s: say it in words: broom %s%s%s --reason 'why'\n",
+                steering->command, steering->command, ref[0] != '\0' ? " " : "", ref);
         return EXIT_USAGE;
     }
     return send_steering(cli, &common, steering, ref, text.bytes != NULL ? text.bytes : "");

@@ -1,32 +1,9 @@
 /* `broom topology`: where the nodes stand, who says so, and where that is contradicted. */
 #include "controller/base/mem.h"
 #include "controller/cli/commands.h"
-#include "controller/cli/table.h"
+#include "controller/cli/rows.h"
 
 #include <string.h>
-
-static int64_t time_of(const struct json *object, const char *key)
-{
-    int64_t time_ns = 0;
-    const char *text = json_get_string(object, key, NULL);
-    return text != NULL && text_parse_time(view_of(text), &time_ns) ? time_ns : 0;
-}
-
-static void add_time(struct table *table, const struct json *row, const char *key)
-{
-    AUTO_TEXT shown = {0};
-    if (time_of(row, key) > 0)
-        cli_add_time(&shown, time_of(row, key));
-    table_add_both(table, shown.bytes, json_get_string(row, key, ""));
-}
-
-static void add_number(struct table *table, const struct json *row, const char *key)
-{
-    AUTO_TEXT shown = {0};
-    if (json_kind(json_get(row, key)) == JSON_NUMBER)
-        text_addf(&shown, "%lld", (long long)json_get_int(row, key, 0));
-    table_add(table, shown.bytes);
-}
 
 static const struct table_column rack_columns[] = {
     {"RACK", "rack", false, false, NULL},
@@ -56,7 +33,7 @@ static void add_rack(struct table *table, const struct json *rack)
     add_names(&domains, json_get(rack, "nvlink_domains"), NODES_SHOWN);
     add_names(&nodes, list, NODES_SHOWN);
     add_names(&all, list, json_size(list));
-    table_add(table, json_get_string(rack, "rack", ""));
+    row_add_string(table, rack, "rack");
     table_addf(table, "%zu", json_size(list));
     table_add(table, domains.bytes);
     table_add_both(table, nodes.bytes, all.bytes);
@@ -75,14 +52,14 @@ static const struct table_column node_columns[] = {
 
 static void add_node(struct table *table, const struct json *node)
 {
-    table_add(table, json_get_string(node, "node", ""));
-    table_add(table, json_get_string(node, "rack", ""));
-    add_number(table, node, "tray");
-    add_number(table, node, "rails");
-    table_add(table, json_get_string(node, "nvlink_domain", ""));
-    table_add(table, json_get_string(node, "source", ""));
-    add_time(table, node, "since");
-    add_time(table, node, "silent_since");
+    row_add_string(table, node, "node");
+    row_add_string(table, node, "rack");
+    row_add_number(table, node, "tray", ROW_WHOLE);
+    row_add_number(table, node, "rails", ROW_WHOLE);
+    row_add_string(table, node, "nvlink_domain");
+    row_add_string(table, node, "source");
+    row_add_time(table, node, "since");
+    row_add_time(table, node, "silent_since");
 }
 
 static const struct table_column said_columns[] = {
@@ -97,25 +74,13 @@ static const struct table_column said_columns[] = {
 
 static void add_said(struct table *table, const struct json *said)
 {
-    table_add(table, json_get_string(said, "source", ""));
-    table_add(table, json_get_string(said, "rack", ""));
-    add_number(table, said, "tray");
-    add_number(table, said, "rails");
-    table_add(table, json_get_string(said, "nvlink_domain", ""));
-    add_time(table, said, "since");
-    add_time(table, said, "silent_since");
-}
-
-static void print_rows(struct cli *cli, const struct cli_common *common, const struct json *rows,
-                       const struct table_column *columns, size_t column_count,
-                       void (*add_row)(struct table *table, const struct json *row))
-{
-    AUTO(table_free) struct table *table = table_new(columns, column_count);
-    for (const struct json *row = json_first(rows); row != NULL; row = json_next(row))
-        add_row(table, row);
-    if (table_rows(table) > 0 || strcmp(common->output, "csv") == 0)
-        table_print(table, common->output, !common->no_headers, cli->colour && !common->no_colour,
-                    cli->out);
+    row_add_string(table, said, "source");
+    row_add_string(table, said, "rack");
+    row_add_number(table, said, "tray", ROW_WHOLE);
+    row_add_number(table, said, "rails", ROW_WHOLE);
+    row_add_string(table, said, "nvlink_domain");
+    row_add_time(table, said, "since");
+    row_add_time(table, said, "silent_since");
 }
 
 /* On err, so that a table stays a table. */
@@ -145,7 +110,7 @@ static int print_node(struct cli *cli, const struct cli_common *common, const st
     if (strcmp(common->output, "json") == 0)
         cli_print_json(cli, node);
     else
-        print_rows(cli, common, json_get(node, "says"), said_columns, ARRAY_LEN(said_columns),
+        rows_print(cli, common, json_get(node, "says"), said_columns, ARRAY_LEN(said_columns),
                    add_said);
     return EXIT_DONE;
 }
@@ -174,11 +139,11 @@ int cmd_topology(struct cli *cli, int argc, char **argv)
         .own = {rows, ARRAY_LEN(rows)},
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     AUTO(json_free) struct json *root = NULL;
-    int code = cli_get_large(cli, &common, "/api/v1/topology", &root);
+    code = cli_get_large(cli, &common, "/api/v1/topology", &root);
     if (code != EXIT_DONE)
         return code;
     if (arguments.count > 0)
@@ -186,10 +151,10 @@ int cmd_topology(struct cli *cli, int argc, char **argv)
     if (strcmp(common.output, "json") == 0)
         cli_print_json(cli, root);
     else if (nodes)
-        print_rows(cli, &common, json_get(root, "nodes"), node_columns, ARRAY_LEN(node_columns),
+        rows_print(cli, &common, json_get(root, "nodes"), node_columns, ARRAY_LEN(node_columns),
                    add_node);
     else
-        print_rows(cli, &common, json_get(root, "racks"), rack_columns, ARRAY_LEN(rack_columns),
+        rows_print(cli, &common, json_get(root, "racks"), rack_columns, ARRAY_LEN(rack_columns),
                    add_rack);
     if (json_size(json_get(root, "nodes")) == 0)
         fputs("no source has named a node yet: see topology.file, or runbooks/layout.md\n",

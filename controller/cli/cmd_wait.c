@@ -4,6 +4,7 @@
 #include "controller/cli/incident_view.h"
 #include "controller/io/loop.h"
 #include "controller/sys/clock.h"
+#include "remediation/incident.h"
 
 #include <string.h>
 
@@ -12,26 +13,44 @@ struct goal {
     const char *value;
 };
 
-/* "status=mitigated", "phase=done", or a bare status. */
+/* A phase's or a status's name; NULL: there is none of that number. */
+static const char *goal_name(bool is_phase, size_t number)
+{
+    if (is_phase)
+        return number < PHASE_COUNT ? phase_name((enum phase)number) : NULL;
+    return number < INCIDENT_STATUS_COUNT ? incident_status_name((enum incident_status)number)
+                                          : NULL;
+}
+
+/* Says the nearest phase or status; false: none is near. */
+static bool suggest(struct cli *cli, const char *word, bool is_phase)
+{
+    const char *names[PHASE_COUNT];
+    size_t count = 0;
+    for (; goal_name(is_phase, count) != NULL; count++)
+        names[count] = goal_name(is_phase, count);
+    const char *near = text_nearest(word, names, count);
+    if (near != NULL)
+        fprintf(cli->err, "; did you mean '%s=%s'?", is_phase ? "phase" : "status", near);
+    return near != NULL;
+}
+
+/* "status=mitigated", "phase=done", or the bare word. */
 static bool parse_goal(struct cli *cli, const char *text, struct goal *ret_goal)
 {
-    static const char *const statuses[] = {"open",   "mitigated", "resolved",
-                                           "closed", "merged",    "declined"};
-    *ret_goal = (struct goal){strncmp(text, "phase=", 6) == 0, text};
-    if (ret_goal->is_phase)
-        ret_goal->value = text + 6;
-    else if (strncmp(text, "status=", 7) == 0)
-        ret_goal->value = text + 7;
-    if (ret_goal->is_phase && ret_goal->value[0] != '\0')
+    bool names_phase = strncmp(text, "phase=", 6) == 0;
+    bool names_status = strncmp(text, "status=", 7) == 0;
+    const char *word = names_phase ? text + 6 : names_status ? text + 7 : text;
+    enum phase phase;
+    enum incident_status status;
+    bool is_status = !names_phase && incident_status_parse(word, &status);
+    *ret_goal = (struct goal){!is_status, word};
+    if (is_status || (!names_status && phase_parse(word, &phase)))
         return true;
-    for (size_t i = 0; i < ARRAY_LEN(statuses); i++)
-        if (strcmp(ret_goal->value, statuses[i]) == 0)
-            return true;
-    const char *near = text_nearest(ret_goal->value, statuses, ARRAY_LEN(statuses));
     fprintf(cli->err, "broom wait: --for '%s' is neither status=STATUS nor phase=PHASE", text);
-    if (near != NULL)
-        fprintf(cli->err, "; did you mean 'status=%s'?", near);
-    fputc('\n', cli->err);
+    if (!suggest(cli, word, names_phase))
+        (void)suggest(cli, word, !names_phase);
+    fputs("\ntry 'broom help wait'\n", cli->err);
     return false;
 }
 
@@ -118,7 +137,7 @@ static int wait_for(const struct waiting *waiting)
             break;
         wait_ns(left_ns < waiting->interval_ns ? left_ns : waiting->interval_ns);
     }
-    fprintf(waiting->cli->err, "broom wait: the time is over; Next: broom incidents show %s\n",
+    fprintf(waiting->cli->err, "broom wait: the time is over. Next: broom incidents show %s\n",
             waiting->ref);
     return EXIT_TIMED_OUT;
 }
@@ -131,12 +150,12 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
     struct cli_common common;
     struct option_row shared[CLI_COMMON_ROWS];
     const struct option_row rows[] = {
-        {"for", 0, OPTION_TEXT, "GOAL", "status=mitigated (default), status=..., or phase=...",
+        {"for", 0, OPTION_TEXT, "GOAL", "status=STATUS or phase=PHASE (default status=mitigated)",
          &goal, NULL},
-        {"timeout", 0, OPTION_DURATION, "DURATION", "give up after it; 10m", &waiting.timeout_ns,
-         NULL},
-        {"interval", 0, OPTION_DURATION, "DURATION", "between two looks; 1s", &waiting.interval_ns,
-         NULL},
+        {"timeout", 0, OPTION_DURATION, "DURATION", "give up after it (default 10m)",
+         &waiting.timeout_ns, NULL},
+        {"interval", 0, OPTION_DURATION, "DURATION", "between two looks (default 1s)",
+         &waiting.interval_ns, NULL},
     };
     const struct usage usage = {
         .command = "wait",
@@ -144,7 +163,12 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
         .summary = "wait until an incident has got somewhere",
         .details = "A later status counts too: who waits for mitigated is content with resolved. "
                    "Ends with 1 when\n"
-                   "the incident ended otherwise, and with 8 when the time is over.\n",
+                   "the incident ended otherwise, and with 8 when the time is over.\n"
+                   "STATUS: open, mitigated, resolved, closed, merged, declined. PHASE: suspected, "
+                   "confirmed,\n"
+                   "awaiting_approval, holding, cordoning, saving, restarting, placing, resuming, "
+                   "verifying,\n"
+                   "repairing, validating, done, cancelled, escalated.\n",
         .examples =
             "  broom wait INC-3 --for status=mitigated --timeout 30m && echo 'training again'\n",
         .least = 1,
@@ -153,9 +177,9 @@ int cmd_wait(struct cli *cli, int argc, char **argv)
         .shared = cli_common_options(&common, shared)};
     struct arguments arguments;
     char ref[32];
-    enum parsed parsed = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
-    if (parsed != PARSED_RUN)
-        return parsed == PARSED_HELP ? EXIT_DONE : EXIT_USAGE;
+    int code = options_parse(&usage, argc, argv, cli->out, cli->err, &arguments);
+    if (code != OPTIONS_RUN)
+        return code;
     if (!cli_parse_ref(cli, "wait", arguments.items[0], ref) ||
         !parse_goal(cli, goal, &waiting.goal))
         return EXIT_USAGE;

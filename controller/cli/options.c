@@ -25,13 +25,13 @@ static const struct option_row *find_row(const struct usage *usage, struct view 
     return NULL;
 }
 
-static enum parsed point_to_help(struct parse *parse)
+static int point_to_help(struct parse *parse)
 {
     fprintf(parse->err, "try 'broom help %s'\n", parse->usage->command);
-    return PARSED_WRONG;
+    return EXIT_USAGE;
 }
 
-static enum parsed unknown_option(struct parse *parse, const char *given)
+static int unknown_option(struct parse *parse, const char *given)
 {
     const char *names[128] = {"help"};
     size_t count = 1;
@@ -50,21 +50,21 @@ static enum parsed unknown_option(struct parse *parse, const char *given)
     return point_to_help(parse);
 }
 
-static enum parsed wrong_value(struct parse *parse, const struct option_row *row, const char *value,
-                               const char *wanted)
+static int wrong_value(struct parse *parse, const struct option_row *row, const char *value,
+                       const char *wanted)
 {
     fprintf(parse->err, "broom %s: --%s '%s' is not %s\n", parse->usage->command, row->name, value,
             wanted);
     return point_to_help(parse);
 }
 
-static enum parsed take_choice(struct parse *parse, const struct option_row *row, const char *value)
+static int take_choice(struct parse *parse, const struct option_row *row, const char *value)
 {
     size_t count = 0;
     for (; row->choices[count] != NULL; count++) {
         if (strcmp(row->choices[count], value) == 0) {
             *(const char **)row->target = row->choices[count];
-            return PARSED_RUN;
+            return OPTIONS_RUN;
         }
     }
     AUTO_TEXT wanted = {0};
@@ -77,35 +77,35 @@ static enum parsed take_choice(struct parse *parse, const struct option_row *row
     return wrong_value(parse, row, value, wanted.bytes);
 }
 
-static enum parsed take_value(struct parse *parse, const struct option_row *row, const char *value)
+static int take_value(struct parse *parse, const struct option_row *row, const char *value)
 {
     int64_t span_ns;
     double number;
     switch (row->kind) {
     case OPTION_FLAG:
         *(bool *)row->target = true;
-        return PARSED_RUN;
+        return OPTIONS_RUN;
     case OPTION_TEXT:
         *(const char **)row->target = value;
-        return PARSED_RUN;
+        return OPTIONS_RUN;
     case OPTION_CHOICE:
         return take_choice(parse, row, value);
     case OPTION_NUMBER:
         if (!text_parse_number(view_of(value), &number) || !(number > 0))
             return wrong_value(parse, row, value, "a number above 0");
         *(double *)row->target = number;
-        return PARSED_RUN;
+        return OPTIONS_RUN;
     case OPTION_DURATION:
         if (!text_parse_duration(view_of(value), &span_ns))
             return wrong_value(parse, row, value, "a duration such as 10m, 24h or 7d");
         *(int64_t *)row->target = span_ns;
-        return PARSED_RUN;
+        return OPTIONS_RUN;
     }
-    return PARSED_WRONG;
+    return EXIT_USAGE;
 }
 
 /* value is what stood behind "=" or the letter, or NULL. */
-static enum parsed take_option(struct parse *parse, const struct option_row *row, const char *value)
+static int take_option(struct parse *parse, const struct option_row *row, const char *value)
 {
     if (row->kind == OPTION_FLAG) {
         if (value == NULL)
@@ -123,7 +123,7 @@ static enum parsed take_option(struct parse *parse, const struct option_row *row
     return take_value(parse, row, value);
 }
 
-static enum parsed take_long(struct parse *parse, const char *given)
+static int take_long(struct parse *parse, const char *given)
 {
     const char *equals = strchr(given, '=');
     struct view name = {given + 2,
@@ -134,7 +134,7 @@ static enum parsed take_long(struct parse *parse, const char *given)
     return take_option(parse, row, equals != NULL ? equals + 1 : NULL);
 }
 
-static enum parsed take_short(struct parse *parse, const char *given)
+static int take_short(struct parse *parse, const char *given)
 {
     const struct option_row *row = find_row(parse->usage, view_of(""), given[1]);
     if (row == NULL)
@@ -145,7 +145,7 @@ static enum parsed take_short(struct parse *parse, const char *given)
                                          : given + 2);
 }
 
-static enum parsed check_count(struct parse *parse, const struct arguments *arguments)
+static int check_count(struct parse *parse, const struct arguments *arguments)
 {
     const struct usage *usage = parse->usage;
     if (arguments->count < usage->least) {
@@ -158,11 +158,11 @@ static enum parsed check_count(struct parse *parse, const struct arguments *argu
                 arguments->items[usage->most]);
         return point_to_help(parse);
     }
-    return PARSED_RUN;
+    return OPTIONS_RUN;
 }
 
-enum parsed options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
-                          struct arguments *ret_arguments)
+int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
+                  struct arguments *ret_arguments)
 {
     struct parse parse = {
         .usage = usage, .argc = argc, .argv = argv, .next = 1, .out = out, .err = err};
@@ -170,7 +170,7 @@ enum parsed options_parse(const struct usage *usage, int argc, char **argv, FILE
     ret_arguments->count = 0;
     while (parse.next < argc) {
         const char *given = argv[parse.next++];
-        enum parsed parsed = PARSED_RUN;
+        int code = OPTIONS_RUN;
         if (options_over || given[0] != '-' || given[1] == '\0') {
             if (ret_arguments->count == ARGUMENTS_MAX) {
                 fprintf(err, "broom %s: more than %d arguments\n", usage->command, ARGUMENTS_MAX);
@@ -181,12 +181,12 @@ enum parsed options_parse(const struct usage *usage, int argc, char **argv, FILE
             options_over = true;
         } else if (strcmp(given, "--help") == 0 || strcmp(given, "-h") == 0) {
             options_print_help(usage, out);
-            return PARSED_HELP;
+            return EXIT_DONE;
         } else {
-            parsed = given[1] == '-' ? take_long(&parse, given) : take_short(&parse, given);
+            code = given[1] == '-' ? take_long(&parse, given) : take_short(&parse, given);
         }
-        if (parsed != PARSED_RUN)
-            return parsed;
+        if (code != OPTIONS_RUN)
+            return code;
     }
     return check_count(&parse, ret_arguments);
 }
@@ -219,5 +219,5 @@ void options_print_help(const struct usage *usage, FILE *out)
     if (usage->examples != NULL)
         fprintf(out, "\nExamples\n%s", usage->examples);
     print_rows(&usage->own, "Options", out);
-    print_rows(&usage->shared, "Options of every command", out);
+    print_rows(&usage->shared, "Options of every command that asks broomd", out);
 }

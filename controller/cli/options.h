@@ -3,11 +3,13 @@
  *
  *     int64_t since_ns = DAY;
  *     const struct option_row rows[] = {
- *         {"since", 0, OPTION_DURATION, "DURATION", "only what changed within it", &since_ns,
- * NULL},
+ *         {"since", 0, OPTION_DURATION, "SPAN", "only what changed within it", &since_ns, NULL},
  *     };
- *     const struct usage usage = {.command = "incidents", .summary = "...", .own = {rows,
- * ARRAY_LEN(rows)}}; switch (options_parse(&usage, argc, argv, stdout, stderr, &arguments)) ...
+ *     const struct usage usage = {.command = "incidents", .summary = "...",
+ *                                 .own = {rows, ARRAY_LEN(rows)}};
+ *     int code = options_parse(&usage, argc, argv, stdout, stderr, &arguments);
+ *     if (code != OPTIONS_RUN)
+ *         return code;
  */
 #ifndef BROOM_CLI_OPTIONS_H
 #define BROOM_CLI_OPTIONS_H
@@ -69,15 +71,12 @@ struct arguments {
     int count;
 };
 
-enum parsed {
-    PARSED_RUN = 0, /* go on */
-    PARSED_HELP,    /* help is printed: end with EXIT_DONE */
-    PARSED_WRONG    /* the mistake is printed: end with EXIT_USAGE */
-};
+enum { OPTIONS_RUN = -1 };
 
-/* argv[0] is the command's own name. Options and arguments may be mixed; "--" ends options. */
-enum parsed options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
-                          struct arguments *ret_arguments);
+/* argv[0] is the command's own name. Options and arguments may be mixed; "--" ends options.
+ * OPTIONS_RUN: go on. Else help or the mistake is printed, and this is the exit code. */
+int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
+                  struct arguments *ret_arguments);
 void options_print_help(const struct usage *usage, FILE *out);
 
 #endif

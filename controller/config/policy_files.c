@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { POLICY_BYTES_MAX = 1 << 20, POLICY_FILES_MAX = 64 };
 
@@ -47,8 +48,8 @@ static int is_policy_name(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".yaml") == 0;
 }
 
-static enum status load_folder(const char *path, struct policy_set *set, struct text *findings,
-                               struct error *reterr)
+static enum status each_of_folder(const char *path, void (*fn)(void *context, const char *file),
+                                  void *context, struct error *reterr)
 {
     struct dirent **entries = NULL;
     int count = scandir(path, &entries, is_policy_name, alphasort);
@@ -56,35 +57,64 @@ static enum status load_folder(const char *path, struct policy_set *set, struct 
         return errno == ENOENT
                    ? OK
                    : error_set(reterr, ERR_IO, "cannot list '%s': %s", path, strerror(errno));
-    enum status status = OK;
-    if (count > POLICY_FILES_MAX)
-        status = error_set(reterr, ERR_LIMIT, "%d policy files in '%s'; at most %d are read", count,
-                           path, POLICY_FILES_MAX);
     for (int i = 0; i < count; i++) {
         AUTO_TEXT file = {0};
         text_addf(&file, "%s/%s", path, entries[i]->d_name);
-        struct error error;
-        enum status one = count > POLICY_FILES_MAX ? status
-                                                   : load_file(file.bytes, set, findings, &error);
-        if (one != OK &&
-            status == OK) /* the rest is read all the same: every error of a site at once */
-            status = error_set(reterr, one, "%s", error.message);
+        if (count <= POLICY_FILES_MAX)
+            fn(context, file.bytes);
         xfree(entries[i]);
     }
     xfree(entries);
-    return status;
+    if (count > POLICY_FILES_MAX)
+        return error_set(reterr, ERR_LIMIT, "%d policy files in '%s'; at most %d are read", count,
+                         path, POLICY_FILES_MAX);
+    return OK;
+}
+
+enum status policy_files_each(const char *path, void (*fn)(void *context, const char *file),
+                              void *context, struct error *reterr)
+{
+    struct stat info;
+    bool is_file = strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISDIR(info.st_mode));
+    if (!is_file)
+        return each_of_folder(path, fn, context, reterr);
+    fn(context, path);
+    return OK;
+}
+
+struct loading {
+    struct policy_set *set;
+    struct text *findings;
+    struct error
+        error; /* the first; the rest is read all the same: every error of a site at once */
+};
+
+static void load_next(void *context, const char *file)
+{
+    struct loading *loading = context;
+    struct error error = {0};
+    if (load_file(file, loading->set, loading->findings, &error) != OK &&
+        loading->error.status == OK)
+        loading->error = error;
 }
 
 enum status policy_files_load(const char *path, struct policy_set **ret_set, struct text *findings,
                               struct error *reterr)
 {
     AUTO(policy_set_free) struct policy_set *set = policy_set_new();
-    struct stat info;
-    bool is_file = stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
-    if (is_file)
-        TRY(load_file(path, set, findings, reterr));
-    else
-        TRY(load_folder(path, set, findings, reterr));
+    struct loading loading = {.set = set, .findings = findings};
+    TRY(policy_files_each(path, load_next, &loading, reterr));
+    if (loading.error.status != OK)
+        return error_set(reterr, loading.error.status, "%s", loading.error.message);
     *ret_set = TAKE(set);
     return OK;
+}
+
+enum status policy_files_load_typed(const char *path, struct policy_set **ret_set,
+                                    struct text *findings, struct error *reterr)
+{
+    if (access(path, F_OK) != 0)
+        return error_set(reterr, ERR_NOT_FOUND, "cannot read the policy '%s': %s", path,
+                         strerror(errno));
+    return policy_files_load(path, ret_set, findings, reterr);
 }

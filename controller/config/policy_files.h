@@ -16,4 +16,14 @@ MUST_CHECK enum status policy_file_read(const char *path, struct text *out, stru
 MUST_CHECK enum status policy_files_load(const char *path, struct policy_set **ret_set,
                                          struct text *findings, struct error *reterr);
 
+/* As policy_files_load, of a path that a person has typed. ERR_NOT_FOUND: there is no such path. */
+MUST_CHECK enum status policy_files_load_typed(const char *path, struct policy_set **ret_set,
+                                               struct text *findings, struct error *reterr);
+
+/* Calls fn for each file that policy_files_load would read of path, in that order. ERR_IO: the
+ * folder cannot be listed; ERR_LIMIT: it has too many files, fn was not called. */
+MUST_CHECK enum status policy_files_each(const char *path,
+                                         void (*fn)(void *context, const char *file), void *context,
+                                         struct error *reterr);
+
 #endif

@@ -7,7 +7,6 @@
 
 #include <getopt.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { EXIT_CODE_DONE = 0, EXIT_CODE_USAGE = 2 };
 enum code {
@@ -92,8 +91,8 @@ static int usage_error(const char *what, const char *given, const char *near)
 {
     fprintf(stderr, "broom rehearse: %s '%s'", what, given);
     if (near != NULL)
-        fprintf(stderr, "; did you mean '%s'?", near);
-    fputs("\ntry 'broom rehearse --help'\n", stderr);
+        fprintf(stderr, "; did you mean '%s%s'?", given[0] == '-' ? "--" : "", near);
+    fputs("\ntry 'broom help rehearse'\n", stderr);
     return EXIT_CODE_USAGE;
 }
 
@@ -128,6 +127,28 @@ static bool take_seed(const char *text, uint64_t *ret_seed)
         return false;
     *ret_seed = (uint64_t)value;
     return true;
+}
+
+/* What a value must be, where not every word will do. */
+static const char *wanted_value(int code)
+{
+    switch (code) {
+    case CODE_SEED:
+        return "a whole number from 0 on";
+    case CODE_SPEED:
+        return "a number from 1 on";
+    case CODE_CRASH:
+        return "a verb (cordon), a phase (placing) or a time (345s), or is one too many";
+    default:
+        return "";
+    }
+}
+
+static int wrong_value(const char *option, const char *value, int code)
+{
+    fprintf(stderr, "broom rehearse: --%s '%s' is not %s\ntry 'broom help rehearse'\n", option,
+            value, wanted_value(code));
+    return EXIT_CODE_USAGE;
 }
 
 /* False: the value makes no sense. */
@@ -190,11 +211,12 @@ static int check_policy(const char *path)
     struct error error = {0};
     if (path == NULL)
         return EXIT_CODE_DONE;
-    if (access(path, R_OK) != 0) {
-        fprintf(stderr, "broom rehearse: cannot read the policy '%s'\n", path);
-        return status_exit_code(ERR_NOT_FOUND);
+    enum status status = policy_files_load_typed(path, &set, &findings, &error);
+    if (status == ERR_NOT_FOUND) {
+        fprintf(stderr, "broom rehearse: %s\n", error.message);
+        return status_exit_code(status);
     }
-    if (policy_files_load(path, &set, &findings, &error) != OK)
+    if (status != OK)
         fprintf(stderr, "%sbroom rehearse: broomd will run without this policy: %s\n",
                 findings.length > 0 ? findings.bytes : "", error.message);
     return EXIT_CODE_DONE;
@@ -224,27 +246,32 @@ int cmd_rehearse(int argc, char **argv)
 {
     struct given given = {.run = {.seed = 1}};
     int code;
+    int row = 0;
     opterr = 0;
     optind = 0; /* getopt starts anew: the dispatcher may have used it */
-    while ((code = getopt_long(argc, argv, "h", OPTIONS, NULL)) != -1) {
+    while ((code = getopt_long(argc, argv, ":h", OPTIONS, &row)) != -1) {
         const char *word = argv[optind > 0 ? optind - 1 : 0];
+        if (code == ':')
+            return usage_error("a value is missing behind", word, NULL);
         if (code == '?')
-            return usage_error("this cannot be used so:", word, near_option(word));
+            return usage_error("unknown option", word, near_option(word));
         if (!take_option(&given, code == 'h' ? CODE_HELP : code, optarg))
-            return usage_error("this value makes no sense:", optarg != NULL ? optarg : word, NULL);
+            return wrong_value(OPTIONS[row].name, optarg, code);
     }
     if (given.help) {
         print_help(stdout);
         return EXIT_CODE_DONE;
     }
     if (optind >= argc) {
-        print_help(stderr);
+        fputs("broom rehearse: an argument is missing: broom rehearse SCENARIO\n"
+              "try 'broom help rehearse'\n",
+              stderr);
         return EXIT_CODE_USAGE;
     }
     if (optind + 1 < argc)
         return usage_error("one scenario at a time; what is", argv[optind + 1], NULL);
     given.run.scenario = scenario_find(argv[optind]);
     if (given.run.scenario == NULL)
-        return usage_error("there is no scenario", argv[optind], near_scenario(argv[optind]));
+        return usage_error("unknown scenario", argv[optind], near_scenario(argv[optind]));
     return run(&given);
 }

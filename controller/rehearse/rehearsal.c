@@ -287,7 +287,7 @@ static void catch_interrupts(void)
 static void keep_files(struct run *run, enum status played)
 {
     struct error error = {0};
-    if (run->options->out == NULL || interrupted != 0)
+    if (run->processes.files.out == NULL || interrupted != 0)
         return;
     if (played == OK && processes_export(&run->processes, run->incidents, &error) != OK)
         fprintf(stderr, "broom: %s\n", error.message);

@@ -16,6 +16,8 @@ enum { COPY_BYTES = 65536, FOLDERS_OPEN = 16, REMOVE_TRIES = 20, REMOVE_WAIT_MS 
 enum status files_open(struct files *files, const char *out, struct error *reterr)
 {
     const char *base = getenv("TMPDIR");
+    if (out != NULL && mkdir(out, 0755) != 0 && errno != EEXIST)
+        return error_set(reterr, ERR_IO, "cannot make '%s': %s", out, strerror(errno));
     files->out = out;
     snprintf(files->folder, sizeof files->folder, "%s/broom-rehearsal-XXXXXX",
              base != NULL && base[0] == '/' ? base : "/tmp");
@@ -27,8 +29,6 @@ enum status files_open(struct files *files, const char *out, struct error *reter
     }
     if (chmod(files->folder, 0755) != 0)
         return error_set(reterr, ERR_IO, "cannot open '%s': %s", files->folder, strerror(errno));
-    if (out != NULL && mkdir(out, 0755) != 0 && errno != EEXIST)
-        return error_set(reterr, ERR_IO, "cannot make '%s': %s", out, strerror(errno));
     return OK;
 }
 

@@ -9,7 +9,7 @@ enum { PATH_BYTES = 512 };
 
 struct files {
     char folder[PATH_BYTES]; /* temporary; "" until opened */
-    const char *out;         /* or NULL */
+    const char *out;         /* or NULL; there once opened */
 };
 
 /* Makes both. */

@@ -17,11 +17,11 @@ enum status file_read(const char *path, size_t limit_bytes, struct text *out, st
     for (size_t got;
          (got = fread(block, 1, sizeof block, file)) > 0 && out->length - start <= limit_bytes;)
         text_add_bytes(out, block, got);
-    bool failed = ferror(file) != 0;
+    int failure = ferror(file) ? errno : 0;
     if (file != stdin)
         fclose(file);
-    if (failed)
-        return error_set(reterr, ERR_IO, "cannot read '%s'", path);
+    if (failure != 0)
+        return error_set(reterr, ERR_IO, "cannot read '%s': %s", path, strerror(failure));
     if (out->length - start > limit_bytes)
         return error_set(reterr, ERR_LIMIT, "'%s' is over %zu KiB", path, limit_bytes / 1024);
     return OK;

@@ -93,6 +93,26 @@ TEST(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done)
     run_done(&observed);
 }
 
+TEST(what_the_robot_gave_up_is_in_the_first_lines_that_one_sees)
+{
+    static const struct fake_answer given_up[] = {
+        {"/api/v1/status", 200, NULL,
+         "{\"mode\":\"observe\",\"acting\":true,\"open_incidents\":0,"
+         "\"escalated_incidents\":2}"},
+        {"/api/v1/incidents?since=24h", 200, NULL,
+         "{\"incidents\":[{\"ref\":\"INC-5\",\"status\":\"open\",\"phase\":"
+         "\"escalated\"}]}"}};
+    struct fake fake = {.answers = given_up, .count = ARRAY_LEN(given_up)};
+    struct run status = fake_run(&fake, "status");
+    struct run list = fake_run(&fake, "incidents");
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.out, "0 in progress, 2 ESCALATED"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(status.out, "observes only"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(list.err, "INC-5 waits for YOU"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(list.err, "1 incident, 0 in progress, 1 ESCALATED"));
+    run_done(&status);
+    run_done(&list);
+}
+
 TEST(what_comes_from_memory_says_that_the_database_is_away)
 {
     static const struct fake_answer remembered[] = {
@@ -167,6 +187,7 @@ TESTS(T(incidents_are_a_table_with_the_next_command_below),
       T(csv_has_exact_times_and_seconds_and_no_words), T(no_incident_leaves_stdout_empty),
       T(show_is_one_screen_for_somebody_woken_up),
       T(show_says_when_it_is_up_to_a_person_and_when_nothing_will_be_done),
+      T(what_the_robot_gave_up_is_in_the_first_lines_that_one_sees),
       T(what_comes_from_memory_says_that_the_database_is_away), T(timeline_mixes_robot_and_people),
       T(jobs_and_slow_ranks_are_tables), T(status_says_whether_the_robot_acts_and_why_not),
       T(text_from_a_server_cannot_steer_the_terminal),

@@ -90,6 +90,22 @@ TEST(a_file_that_is_no_yaml_or_not_there_says_so)
     unlink(path);
 }
 
+TEST(a_folder_is_the_set_of_its_files_and_what_cannot_be_read_is_not_clean)
+{
+    struct fake fake = {0};
+    struct run run = fake_run(&fake, "policy lint " BROOM_SOURCE_DIR "/deploy/policies");
+    CU_ASSERT_EQUAL(run.code, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "2 files: 0 errors"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.out, "[hidden-rule]")); /* one hides the other */
+    run_done(&run);
+    run = fake_run(&fake, "policy lint " BROOM_SOURCE_DIR "/deploy/policies/nvl72.yaml /nosuch");
+    CU_ASSERT_EQUAL(run.code, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "cannot read '/nosuch'"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(run.err, "1 file: 0 errors, 0 warnings; 1 NOT READ"));
+    run_done(&run);
+}
+
 TESTS(T(the_shipped_policies_are_clean),
       T(five_mistakes_are_five_findings_with_their_places_and_the_near_key),
-      T(a_file_that_is_no_yaml_or_not_there_says_so))
+      T(a_file_that_is_no_yaml_or_not_there_says_so),
+      T(a_folder_is_the_set_of_its_files_and_what_cannot_be_read_is_not_clean))

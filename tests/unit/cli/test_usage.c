@@ -28,7 +28,7 @@ TEST(an_unknown_command_names_the_near_one)
     assert_fails("ack INC-1", 2, "did you mean 'incidents ack'?");
     assert_fails("incidents shwo INC-1", 2, "did you mean 'show'?");
     assert_fails("incidents INC-4", 2, "did you mean 'broom incidents show INC-4'?");
-    assert_fails("policy lnt x", 2, "broom policy lint FILE...");
+    assert_fails("policy lnt x", 2, "broom policy lint PATH...");
     assert_fails("", 2, "Usage: broom COMMAND");
 }
 
@@ -37,6 +37,8 @@ TEST(a_wrong_value_says_what_is_right)
     assert_fails("incidents -o tabel", 2, "one of table, wide, json, csv; did you mean 'table'?");
     assert_fails("wait INC-1 --timeout soon", 2, "a duration such as 10m");
     assert_fails("wait INC-1 --for status=mitigate", 2, "did you mean 'status=mitigated'?");
+    assert_fails("wait INC-1 --for phase=donne", 2, "did you mean 'phase=done'?");
+    assert_fails("wait INC-1 --for status=holding", 2, "did you mean 'phase=holding'?");
     assert_fails("incidents show", 2, "an argument is missing: broom incidents show INC-n");
     assert_fails("incidents show INC-x", 2, "'INC-x' is no incident");
     assert_fails("incidents show INC-0", 2, "'INC-0' is no incident");
@@ -45,6 +47,7 @@ TEST(a_wrong_value_says_what_is_right)
     assert_fails("ranks j --slow=yes", 2, "--slow takes no value");
     assert_fails("incidents decline INC-3", 2, "say it in words");
     assert_fails("export INC-3", 2, "--out");
+    assert_fails("approve INC-3 INC-4", 2, "one incident at a time; what is 'INC-4'?");
 }
 
 TEST(the_exit_code_says_what_kind_of_failure_it_was)
@@ -126,6 +129,7 @@ TEST(wait_ends_when_reached_when_it_cannot_be_and_when_time_is_over)
                  {"wait INC-2", 1},
                  {"wait INC-2 --for declined", 0},
                  {"wait INC-3 --for phase=holding", 0},
+                 {"wait INC-3 --for holding", 0},
                  {"wait INC-3 --timeout 20ms --interval 5ms", 8},
                  {"wait INC-9", 4}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
