@@ -15,7 +15,6 @@ struct actions {
     actions_outcome_fn *fn;
     void *context;
     struct call *first;
-    int32_t under_way;
 };
 
 struct actions *actions_new(const struct pipeline_ports *ports, struct captures *captures,
@@ -41,11 +40,6 @@ void actions_free(struct actions *actions)
     xfree(actions);
 }
 
-int32_t actions_under_way(const struct actions *actions)
-{
-    return actions->under_way;
-}
-
 static struct call *call_new(struct actions *actions, const char *operation_id)
 {
     struct call *call = xcalloc(1, sizeof *call);
@@ -55,7 +49,6 @@ static struct call *call_new(struct actions *actions, const char *operation_id)
     if (call->next != NULL)
         call->next->previous = call;
     actions->first = call;
-    actions->under_way++;
     return call;
 }
 
@@ -69,7 +62,6 @@ static void call_done(void *context, const struct action_result *result)
         actions->first = call->next;
     if (call->next != NULL)
         call->next->previous = call->previous;
-    actions->under_way--;
     actions->fn(actions->context, call->operation_id, result);
     xfree(call);
 }

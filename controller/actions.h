@@ -20,6 +20,5 @@ DEFINE_AUTO(struct actions, actions_free)
 /* effect: START or POLL, lent. may_start false: answered `cancelled` without a start. */
 void actions_run(struct actions *actions, const struct effect *effect, bool may_start,
                  int64_t now_ns);
-int32_t actions_under_way(const struct actions *actions);
 
 #endif

@@ -223,11 +223,6 @@ void outbox_clear(struct outbox *outbox)
     drop_all(outbox, ERR_CONFLICT, "the state was read again from the database");
 }
 
-bool outbox_is_busy(const struct outbox *outbox)
-{
-    return outbox->is_submitted || !batch_is_empty(&outbox->open);
-}
-
 struct outbox_counts outbox_counts(const struct outbox *outbox)
 {
     return outbox->counts;

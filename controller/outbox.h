@@ -31,7 +31,6 @@ void outbox_retry(struct outbox *outbox); /* the store is back: what failed goes
 /* Drops what is not durable, with its actions; answers under way start nothing. Waiters are told
  * ERR_CONFLICT. */
 void outbox_clear(struct outbox *outbox);
-bool outbox_is_busy(const struct outbox *outbox);
 
 struct outbox_counts {
     int64_t records, batches, failed;

@@ -756,9 +756,3 @@ int64_t pipeline_now_ns(const struct pipeline *pipeline)
 {
     return pipeline->now_ns;
 }
-
-bool pipeline_is_busy(const struct pipeline *pipeline)
-{
-    return outbox_is_busy(pipeline->outbox) || actions_under_way(pipeline->actions) > 0 ||
-           pipeline->is_describing;
-}

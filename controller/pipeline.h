@@ -126,8 +126,4 @@ struct pipeline_counts pipeline_counts(const struct pipeline *pipeline);
 /* The time of the last input. */
 int64_t pipeline_now_ns(const struct pipeline *pipeline);
 
-/* True while something was submitted or started and has not been answered: replay waits for quiet.
- */
-bool pipeline_is_busy(const struct pipeline *pipeline);
-
 #endif

@@ -319,9 +319,3 @@ void back_look_validating(struct remediation *core, struct incident *incident)
     }
     names_done(&nodes);
 }
-
-int64_t back_next_ns(const struct incident *incident)
-{
-    bool counts = incident->phase == PHASE_VALIDATING && incident->back_ns[BACK_VALIDATED] == 0;
-    return counts ? incident->validating_ns + incident->timers.validate_ns : 0;
-}

@@ -2,8 +2,8 @@
  * out. Pure: no clock, no I/O, no randomness; the same inputs give the same bytes. It holds the
  * policies, the open incidents, the spare ledger, what was spent of the budgets, and the breaker.
  *
- * How to drive it: give inputs as they come, call remediation_tick at least at
- * remediation_next_deadline (a second's grain is enough), and after every input drain
+ * How to drive it: give inputs as they come, call remediation_tick about every second, and after
+ * every input drain
  * remediation_next_effect. The records of one drain are one transaction; a START or POLL that
  * follows them is executed only after that transaction is durable, and only when
  * remediation_may_start still agrees at that moment. Every START and POLL is answered by exactly
@@ -111,8 +111,6 @@ void remediation_guards(struct remediation *core, struct remediation_guards guar
 
 /* Looks at everything that waits. */
 void remediation_tick(struct remediation *core, int64_t now_ns);
-/* When the next tick matters at the latest; INT64_MAX: nothing waits. */
-int64_t remediation_next_deadline(const struct remediation *core);
 
 enum effect_kind { EFFECT_RECORD = 0, EFFECT_START, EFFECT_POLL, EFFECT_DESCRIBE };
 

@@ -246,7 +246,6 @@ void back_look_validating(struct remediation *core, struct incident *incident);
 /* Validated nodes whose cordon is ours to take off. */
 void back_add_due(const struct remediation *core, const struct incident *incident,
                   struct names *nodes);
-int64_t back_next_ns(const struct incident *incident); /* when it is to be looked at; 0 any time */
 
 /* place.c: from the restart to the job's new place. */
 void place_watch(struct remediation *core, struct incident *incident); /* restarting, placing */

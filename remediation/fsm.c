@@ -111,12 +111,6 @@ const char *fsm_command_name(enum fsm_command command)
     return commands[command].name;
 }
 
-const char *fsm_timer_name(enum fsm_timer timer)
-{
-    assert(timer < FSM_TIMER_COUNT);
-    return timer_names[timer];
-}
-
 bool fsm_command_changes_world(enum fsm_command command)
 {
     assert(command < FSM_COMMAND_COUNT);

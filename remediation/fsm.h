@@ -147,7 +147,6 @@ void fsm_restore(struct incident *incident, enum phase phase, enum incident_stat
 const char *fact_name(enum fact fact);
 const char *fsm_event_name(enum fsm_event event);
 const char *fsm_command_name(enum fsm_command command);
-const char *fsm_timer_name(enum fsm_timer timer);
 /* Does a command change the cluster, and does it spend a budget? */
 bool fsm_command_changes_world(enum fsm_command command);
 bool fsm_command_spends(enum fsm_command command);

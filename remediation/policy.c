@@ -67,7 +67,7 @@ bool step_kind_parse(const char *name, enum step_kind *ret_kind)
     return false;
 }
 
-bool policy_job_phase_parse(const char *name, int *ret_index)
+static bool job_phase_parse(const char *name, int *ret_index)
 {
     for (int i = 0; i < JOB_PHASE_COUNT; i++)
         if (strcmp(job_phases[i], name) == 0) {
@@ -148,7 +148,7 @@ static bool mask_takes(uint32_t mask, unsigned value)
     return mask == 0 || (mask >> value & 1u);
 }
 
-bool policy_rule_matches(const struct policy_rule *rule, const struct policy_case *item)
+static bool rule_matches(const struct policy_rule *rule, const struct policy_case *item)
 {
     return mask_takes(rule->kinds, item->kind) && mask_takes(rule->scopes, item->scope) &&
            mask_takes(rule->causes, item->cause) &&
@@ -164,10 +164,10 @@ struct policy_choice policy_choose(const struct policy_set *set, const struct po
         const struct policy *policy = set->items[i];
         for (size_t j = 0; j < policy->rule_count; j++) {
             const struct policy_rule *rule = &policy->rules[j];
-            if (!policy_rule_matches(rule, item))
+            if (!rule_matches(rule, item))
                 continue;
             int phase;
-            bool unless_holds = policy_job_phase_parse(item->job_phase, &phase) &&
+            bool unless_holds = job_phase_parse(item->job_phase, &phase) &&
                                 (rule->unless_phases >> phase & 1u);
             return (struct policy_choice){policy, rule, &policy->plans[rule->plan], unless_holds};
         }

@@ -80,7 +80,7 @@ struct policy_rule {
     struct range repeats;           /* incidents of these nodes in the last seven days */
     char jobs[MATCH_JOBS_MAX][128]; /* exact names, or a prefix that ends in '*' */
     int job_count;                  /* 0 takes any */
-    uint32_t unless_phases;         /* bit per job phase, see policy_job_phase_parse */
+    uint32_t unless_phases;         /* bit per job phase, see job_phases in policy.c */
     int64_t for_ns;                 /* how long the verdict must stand; 0: the settle time alone */
     int severity;                   /* 0 to 4 or SEVERITY_UNSET */
     enum mode mode;
@@ -167,7 +167,6 @@ struct policy_choice {
 };
 
 struct policy_choice policy_choose(const struct policy_set *set, const struct policy_case *item);
-bool policy_rule_matches(const struct policy_rule *rule, const struct policy_case *item);
 /* Strictest of daemon, policy and rule; observe where neither policy nor rule says. */
 enum mode policy_mode(enum mode daemon, const struct policy *policy,
                       const struct policy_rule *rule);
@@ -176,8 +175,6 @@ const char *mode_name(enum mode mode);
 bool mode_parse(const char *name, enum mode *ret_mode);
 const char *step_kind_name(enum step_kind kind);
 bool step_kind_parse(const char *name, enum step_kind *ret_kind);
-/* init, compute, allreduce, data, checkpoint, eval, finished -> bit number of unless_phases. */
-bool policy_job_phase_parse(const char *name, int *ret_index);
 bool plan_changes_world(const struct plan *plan);
 bool plan_has(const struct plan *plan, enum step_kind kind);
 /* "cordon the rack", "restart the job": what a step does, for people. */

@@ -63,7 +63,7 @@ void health_set(struct health *health, const char *name, enum health_state state
     text_copy(check->reason, sizeof check->reason, reason != NULL ? reason : "");
 }
 
-bool health_is_ready(const struct health *health)
+static bool is_ready_now(const struct health *health)
 {
     for (size_t i = 0; i < health->count; i++)
         if (health->checks[i].state == HEALTH_FAILED)
@@ -81,7 +81,7 @@ static void add_check(struct text *out, const struct check *check)
 
 static void reply_ready(struct health *health, struct http_request *request)
 {
-    bool is_ready = health_is_ready(health);
+    bool is_ready = is_ready_now(health);
     bool is_verbose = http_request_query(request, "verbose") != NULL;
     AUTO_TEXT body = {0};
     for (size_t i = 0; i < health->count; i++)

@@ -30,7 +30,6 @@ void health_stopping(struct health *health);
  * OK. */
 void health_set(struct health *health, const char *name, enum health_state state,
                 const char *reason);
-bool health_is_ready(const struct health *health);
 
 /* An http_route_fn: health_route(health, request). */
 void health_route(void *health, struct http_request *request);

@@ -448,7 +448,7 @@ void json_add_null(struct json_writer *writer)
     text_add(writer->out, "null");
 }
 
-void json_add_time(struct json_writer *writer, int64_t time_ns)
+static void add_time(struct json_writer *writer, int64_t time_ns)
 {
     if (time_ns <= 0) {
         json_add_null(writer);
@@ -499,5 +499,5 @@ void json_put_bool(struct json_writer *writer, const char *key, bool value)
 void json_put_time(struct json_writer *writer, const char *key, int64_t time_ns)
 {
     json_add_key(writer, key);
-    json_add_time(writer, time_ns);
+    add_time(writer, time_ns);
 }

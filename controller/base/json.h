@@ -60,7 +60,6 @@ void json_add_rounded(struct json_writer *writer, double value,
                       int digits); /* significant digits */
 void json_add_bool(struct json_writer *writer, bool value);
 void json_add_null(struct json_writer *writer);
-void json_add_time(struct json_writer *writer, int64_t time_ns); /* UTC text; <= 0 writes null */
 void json_add_raw(struct json_writer *writer, struct view json); /* trusted, already JSON */
 /* key and value in one call */
 void json_put_string(struct json_writer *writer, const char *key, const char *value);

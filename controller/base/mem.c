@@ -17,7 +17,7 @@ bool size_add(size_t a, size_t b, size_t *ret_sum)
     return !__builtin_add_overflow(a, b, ret_sum);
 }
 
-bool size_mul(size_t a, size_t b, size_t *ret_product)
+static bool size_mul(size_t a, size_t b, size_t *ret_product)
 {
     return !__builtin_mul_overflow(a, b, ret_product);
 }

@@ -20,9 +20,8 @@ void xfree(const void *memory); /* NULL is a no-op; takes const to free names */
  */
 void *try_calloc(size_t count, size_t bytes);
 
-/* Sums and products of sizes from the wire; false when they overflow. */
+/* A sum of sizes from the wire; false when it overflows. */
 bool size_add(size_t a, size_t b, size_t *ret_sum);
-bool size_mul(size_t a, size_t b, size_t *ret_product);
 
 /* Makes room for one more element in a doubling array: returns the array (moved or not) and updates
  * *capacity. Elements are bytes large; count elements are in use. */

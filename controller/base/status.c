@@ -7,23 +7,22 @@
 
 struct status_row {
     const char *name;
-    enum retry_class retry;
     int exit_code;
 };
 
 static const struct status_row STATUS_ROWS[STATUS_COUNT] = {
-    [OK] = {"ok", RETRY_NONE, 0},
-    [ERR_INVALID] = {"invalid", RETRY_INVALID, 1},
-    [ERR_NOT_FOUND] = {"not_found", RETRY_INVALID, 4},
-    [ERR_DENIED] = {"denied", RETRY_REFUSED, 5},
-    [ERR_REFUSED] = {"refused", RETRY_REFUSED, 7},
-    [ERR_CONFLICT] = {"conflict", RETRY_CONFLICT, 1},
-    [ERR_AGAIN] = {"again", RETRY_AGAIN, 6},
-    [ERR_LIMIT] = {"limit", RETRY_AGAIN, 1},
-    [ERR_UNREACHABLE] = {"unreachable", RETRY_AGAIN, 6},
-    [ERR_TIMEOUT] = {"timeout", RETRY_AGAIN, 8},
-    [ERR_IO] = {"io", RETRY_AGAIN, 1},
-    [ERR_BUG] = {"bug", RETRY_BUG, 1},
+    [OK] = {"ok", 0},
+    [ERR_INVALID] = {"invalid", 1},
+    [ERR_NOT_FOUND] = {"not_found", 4},
+    [ERR_DENIED] = {"denied", 5},
+    [ERR_REFUSED] = {"refused", 7},
+    [ERR_CONFLICT] = {"conflict", 1},
+    [ERR_AGAIN] = {"again", 6},
+    [ERR_LIMIT] = {"limit", 1},
+    [ERR_UNREACHABLE] = {"unreachable", 6},
+    [ERR_TIMEOUT] = {"timeout", 8},
+    [ERR_IO] = {"io", 1},
+    [ERR_BUG] = {"bug", 1},
 };
 
 static const struct status_row *status_row(enum status status)
@@ -35,11 +34,6 @@ static const struct status_row *status_row(enum status status)
 const char *status_name(enum status status)
 {
     return status_row(status)->name;
-}
-
-enum retry_class status_retry_class(enum status status)
-{
-    return status_row(status)->retry;
 }
 
 int status_exit_code(enum status status)

@@ -26,15 +26,6 @@ enum status {
     STATUS_COUNT
 };
 
-enum retry_class {
-    RETRY_NONE = 0,
-    RETRY_AGAIN,
-    RETRY_CONFLICT,
-    RETRY_REFUSED,
-    RETRY_INVALID,
-    RETRY_BUG
-};
-
 enum { ERROR_MESSAGE_BYTES = 512 };
 
 /* Why something failed. Filled only on failure, by the deepest function that knows; never rewritten
@@ -45,8 +36,7 @@ struct error {
 };
 
 const char *status_name(enum status status); /* stable identifier, such as "not_found" */
-enum retry_class status_retry_class(enum status status);
-int status_exit_code(enum status status); /* exit code of `broom`, formats.md section 6 */
+int status_exit_code(enum status status);    /* exit code of `broom`, formats.md section 6 */
 
 /* Fills *reterr (NULL is allowed) and returns status, so that `return error_set(...)` reads well.
  * Messages: lower case, no full stop, values in single quotes. Too long a message is cut. */

@@ -161,6 +161,37 @@ static int check_count(struct parse *parse, const struct arguments *arguments)
     return OPTIONS_RUN;
 }
 
+static void print_rows(const struct option_table *table, const char *title, FILE *out)
+{
+    if (table->count == 0)
+        return;
+    fprintf(out, "\n%s\n", title);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_row *row = &table->rows[i];
+        AUTO_TEXT left = {0};
+        if (row->letter != 0)
+            text_addf(&left, "-%c, ", row->letter);
+        else
+            text_add(&left, "    ");
+        text_addf(&left, "--%s%s%s", row->name, row->value != NULL ? " " : "",
+                  row->value != NULL ? row->value : "");
+        fprintf(out, "  %-30s %s\n", left.bytes, row->help);
+    }
+}
+
+static void print_help(const struct usage *usage, FILE *out)
+{
+    fprintf(out, "broom %s: %s\n\n", usage->command, usage->summary);
+    fprintf(out, "Usage: broom %s%s%s%s\n", usage->command, usage->arguments[0] != '\0' ? " " : "",
+            usage->arguments, usage->own.count + usage->shared.count > 0 ? " [options]" : "");
+    if (usage->details != NULL)
+        fprintf(out, "\n%s", usage->details);
+    if (usage->examples != NULL)
+        fprintf(out, "\nExamples\n%s", usage->examples);
+    print_rows(&usage->own, "Options", out);
+    print_rows(&usage->shared, "Options of every command that asks broomd", out);
+}
+
 int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
                   struct arguments *ret_arguments)
 {
@@ -180,7 +211,7 @@ int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, F
         } else if (strcmp(given, "--") == 0) {
             options_over = true;
         } else if (strcmp(given, "--help") == 0 || strcmp(given, "-h") == 0) {
-            options_print_help(usage, out);
+            print_help(usage, out);
             return EXIT_DONE;
         } else {
             code = given[1] == '-' ? take_long(&parse, given) : take_short(&parse, given);
@@ -189,35 +220,4 @@ int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, F
             return code;
     }
     return check_count(&parse, ret_arguments);
-}
-
-static void print_rows(const struct option_table *table, const char *title, FILE *out)
-{
-    if (table->count == 0)
-        return;
-    fprintf(out, "\n%s\n", title);
-    for (size_t i = 0; i < table->count; i++) {
-        const struct option_row *row = &table->rows[i];
-        AUTO_TEXT left = {0};
-        if (row->letter != 0)
-            text_addf(&left, "-%c, ", row->letter);
-        else
-            text_add(&left, "    ");
-        text_addf(&left, "--%s%s%s", row->name, row->value != NULL ? " " : "",
-                  row->value != NULL ? row->value : "");
-        fprintf(out, "  %-30s %s\n", left.bytes, row->help);
-    }
-}
-
-void options_print_help(const struct usage *usage, FILE *out)
-{
-    fprintf(out, "broom %s: %s\n\n", usage->command, usage->summary);
-    fprintf(out, "Usage: broom %s%s%s%s\n", usage->command, usage->arguments[0] != '\0' ? " " : "",
-            usage->arguments, usage->own.count + usage->shared.count > 0 ? " [options]" : "");
-    if (usage->details != NULL)
-        fprintf(out, "\n%s", usage->details);
-    if (usage->examples != NULL)
-        fprintf(out, "\nExamples\n%s", usage->examples);
-    print_rows(&usage->own, "Options", out);
-    print_rows(&usage->shared, "Options of every command that asks broomd", out);
 }

@@ -77,6 +77,5 @@ enum { OPTIONS_RUN = -1 };
  * OPTIONS_RUN: go on. Else help or the mistake is printed, and this is the exit code. */
 int options_parse(const struct usage *usage, int argc, char **argv, FILE *out, FILE *err,
                   struct arguments *ret_arguments);
-void options_print_help(const struct usage *usage, FILE *out);
 
 #endif

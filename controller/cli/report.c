@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-void report_add_escaped(struct text *out, const char *text)
+/* Text inside a Markdown table or paragraph: no markup of its own, no line ends. */
+static void add_escaped(struct text *out, const char *text)
 {
     for (; *text != '\0'; text++) {
         if (strchr("\\`*_[]<>|#", *text) != NULL)
@@ -26,11 +27,11 @@ void report_write_timeline(const struct json *timeline, struct text *out)
         text_add(out, "| ");
         cli_add_time(out, json_get_int(row, "time_ns", 0));
         text_add(out, " | ");
-        report_add_escaped(out, json_get_string(row, "kind", ""));
+        add_escaped(out, json_get_string(row, "kind", ""));
         text_add(out, " | ");
-        report_add_escaped(out, json_get_string(row, "actor", ""));
+        add_escaped(out, json_get_string(row, "actor", ""));
         text_add(out, " | ");
-        report_add_escaped(out, json_get_string(row, "text", ""));
+        add_escaped(out, json_get_string(row, "text", ""));
         text_add(out, " |\n");
     }
 }
@@ -61,7 +62,7 @@ static void add_fact(struct text *out, const char *name, const char *value)
     if (value == NULL || value[0] == '\0')
         return;
     text_addf(out, "| %s | ", name);
-    report_add_escaped(out, value);
+    add_escaped(out, value);
     text_add(out, " |\n");
 }
 
@@ -85,7 +86,7 @@ static void add_head(struct text *out, const struct incident_view *view)
     AUTO_TEXT policy = {0};
     incident_view_add_domain(view, &domain);
     text_addf(out, "# Postmortem %s: %s of ", view->ref, incident_view_noun(view));
-    report_add_escaped(out, domain.bytes);
+    add_escaped(out, domain.bytes);
     text_addf(&policy, "%s, rule %s, plan %s, mode %s, hash %s", view->policy, view->rule,
               view->plan, view->mode, view->policy_hash);
     text_add(out, "\n\n| fact | value |\n|---|---|\n");
@@ -106,14 +107,14 @@ static void add_summary(struct text *out, const struct incident_view *view)
     text_add(out, "\n## Summary\n\nAt ");
     cli_add_time(out, view->fault_ns > 0 ? view->fault_ns : view->detected_ns);
     text_addf(out, " UTC %s of ", incident_view_noun(view));
-    report_add_escaped(out, domain.bytes);
+    add_escaped(out, domain.bytes);
     text_add(out, " hit job ");
-    report_add_escaped(out, view->job);
+    add_escaped(out, view->job);
     size_t ranks = json_size(view->ranks);
     size_t node_count = json_size(view->nodes);
     text_addf(out, " (%zu rank%s on %zu node%s: ", ranks, ranks == 1 ? "" : "s", node_count,
               node_count == 1 ? "" : "s");
-    report_add_escaped(out, nodes.bytes);
+    add_escaped(out, nodes.bytes);
     text_add(out, "). ");
     if (incident_view_to_detect(view) >= 0) {
         text_add(out, "It was noticed after ");
@@ -146,7 +147,7 @@ static void add_impact(struct text *out, const struct incident_view *view)
     AUTO_TEXT nodes = {0};
     incident_view_add_names(view->nodes, 0, &nodes);
     text_addf(out, " |\n| nodes | %zu: ", json_size(view->nodes));
-    report_add_escaped(out, nodes.bytes);
+    add_escaped(out, nodes.bytes);
     text_add(out, " |\n");
 }
 
@@ -156,10 +157,10 @@ static void add_evidence(struct text *out, const struct json *verdict)
     for (const struct json *item = json_first(json_get(verdict, "evidence")); item != NULL;
          item = json_next(item)) {
         text_add(out, first ? "; evidence: " : ", ");
-        report_add_escaped(out, json_key(item));
+        add_escaped(out, json_key(item));
         text_add(out, " ");
         if (json_kind(item) == JSON_STRING)
-            report_add_escaped(out, json_string(item, ""));
+            add_escaped(out, json_string(item, ""));
         else
             json_print(item, out);
         first = false;
@@ -199,7 +200,7 @@ static void add_root_cause(struct text *out, const struct json *answer,
     enum { VERDICTS_TOLD = 20 };
     size_t told = 0;
     text_add(out, "\n## Root cause\n\nWhat the detectors saw (");
-    report_add_escaped(out, view->cause);
+    add_escaped(out, view->cause);
     text_add(out, " is their class of the cause):\n\n");
     const struct json *verdicts = json_get(answer, "verdicts");
     bool only_tied = any_tied(verdicts, view);
@@ -209,7 +210,7 @@ static void add_root_cause(struct text *out, const struct json *answer,
             continue;
         text_addf(out, "- %s: %s %s ", json_get_string(verdict, "time", "?"),
                   json_get_string(verdict, "kind", "?"), json_get_string(verdict, "scope", "?"));
-        report_add_escaped(out, json_get_string(verdict, "id", "?"));
+        add_escaped(out, json_get_string(verdict, "id", "?"));
         text_addf(out, " at step %lld, cause %s, slowdown %.3g, gain %.3g, confidence %.4g",
                   (long long)json_get_int(verdict, "step", -1),
                   json_get_string(verdict, "cause", "unknown"),
@@ -240,9 +241,9 @@ static void add_trigger(struct text *out, const struct json *answer)
         if (json_get(row, "code") != NULL && json_kind(json_get(row, "code")) == JSON_NUMBER)
             text_addf(out, " %lld", (long long)json_get_int(row, "code", 0));
         text_add(out, " on ");
-        report_add_escaped(out, json_get_string(row, "host", json_get_string(row, "rack", "?")));
+        add_escaped(out, json_get_string(row, "host", json_get_string(row, "rack", "?")));
         text_add(out, " ");
-        report_add_escaped(out, json_get_string(row, "message", ""));
+        add_escaped(out, json_get_string(row, "message", ""));
         text_add(out, "\n");
     }
     if (json_size(events) > shown)
@@ -278,12 +279,11 @@ static void add_action(struct text *out, const struct json *action)
     text_add(out, "| ");
     cli_add_time(out, json_get_int(action, "time_ns", 0));
     text_addf(out, " | %s | ", json_get_string(action, "verb", "?"));
-    report_add_escaped(out, nodes.bytes);
+    add_escaped(out, nodes.bytes);
     text_addf(out, " | %s | ",
               json_kind(outcome) == JSON_OBJECT ? json_get_string(outcome, "outcome", "?")
                                                 : json_string(outcome, "no outcome"));
-    report_add_escaped(out,
-                       json_get_string(outcome, "reason", json_get_string(action, "reason", "")));
+    add_escaped(out, json_get_string(outcome, "reason", json_get_string(action, "reason", "")));
     text_add(out, " |\n");
 }
 
@@ -295,7 +295,7 @@ static void add_decision(struct text *out, const struct json *decision)
               json_get_string(decision, "phase_from", "?"),
               json_get_string(decision, "phase_to", "?"),
               json_get_bool(decision, "executed", true) ? "done" : "only recorded");
-    report_add_escaped(out, json_get_string(decision, "reason", ""));
+    add_escaped(out, json_get_string(decision, "reason", ""));
     text_add(out, " |\n");
 }
 
@@ -340,7 +340,7 @@ static void add_problems(struct text *out, const char *problems)
         size_t length = strcspn(problems, "\n");
         text_add_bytes(&line, problems, length);
         text_add(out, "\n**This bundle is not whole:** ");
-        report_add_escaped(out, line.bytes);
+        add_escaped(out, line.bytes);
         text_add(out, "\n");
         problems += length + (problems[length] == '\n');
     }

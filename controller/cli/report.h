@@ -12,7 +12,5 @@ void report_write(const struct json *answer, const char *const *plots, size_t pl
                   const char *problems, struct text *out);
 void report_write_timeline(const struct json *timeline, struct text *out);
 void report_write_readme(const char *ref, struct text *out);
-/* Text inside a Markdown table or paragraph: no markup of its own, no line ends. */
-void report_add_escaped(struct text *out, const char *text);
 
 #endif

@@ -433,7 +433,8 @@ bool config_is_loopback(const char *address)
            strncmp(address, "localhost:", 10) == 0;
 }
 
-enum status config_check(const struct config *config, struct error *reterr)
+/* Rules that join several options, such as who may speak off loopback. */
+static enum status check_together(const struct config *config, struct error *reterr)
 {
     bool has_tls = config->tls_certificate[0] != '\0';
     bool has_identity = config->auth_tokens[0] != '\0' || config->tls_client_ca[0] != '\0';
@@ -491,7 +492,7 @@ enum status config_load(const char *path, bool is_required, const char *const *o
         TRY(parse_file(config, path, findings, reterr));
     for (size_t i = 0; i < override_count; i++)
         TRY(config_set(config, overrides[i], reterr));
-    TRY(config_check(config, reterr));
+    TRY(check_together(config, reterr));
     *ret_config = TAKE(config);
     return OK;
 }

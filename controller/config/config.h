@@ -53,8 +53,6 @@ void config_parse(struct config *config, const struct tree_node *root, struct fi
 /* "section.key=value", as after --set. */
 MUST_CHECK enum status config_set(struct config *config, const char *assignment,
                                   struct error *reterr);
-/* Rules that join several options, such as who may speak off loopback. */
-MUST_CHECK enum status config_check(const struct config *config, struct error *reterr);
 
 /* path may be NULL or a missing default file (is_required false): defaults alone. Overrides come
  * last. On error findings hold "FILE:LINE:COLUMN: ..." lines. The caller frees the configuration.

@@ -1,22 +1,12 @@
-/* libevent's event_base under our names. Deferred calls run at the end of a pass: event_base_loop
- * with EVLOOP_ONCE is one pass.
- */
+/* libevent's event_base under our names. */
 #include "controller/io/loop.h"
 
 #include <assert.h>
 #include <event2/event.h>
 #include <signal.h>
 
-struct deferred {
-    loop_fn *fn;
-    void *context;
-};
-
 struct loop {
     struct event_base *base;
-    struct deferred *deferred;
-    size_t deferred_count;
-    size_t deferred_capacity;
     bool stopping;
 };
 
@@ -55,26 +45,14 @@ struct loop *loop_new(void)
     return loop;
 }
 
-/* A deferred call may defer another one; that one runs in the same sweep. */
-static void run_deferred(struct loop *loop)
-{
-    for (size_t i = 0; i < loop->deferred_count; i++) {
-        struct deferred call = loop->deferred[i];
-        call.fn(call.context);
-    }
-    loop->deferred_count = 0;
-}
-
 void loop_free(struct loop *loop)
 {
     if (loop == NULL)
         return;
-    run_deferred(loop);
     /* libevent ends freed buffers in a pass of the loop; nothing of ours is left to be called in
      * it. */
     event_base_loop(loop->base, EVLOOP_NONBLOCK);
     event_base_free(loop->base);
-    xfree(loop->deferred);
     xfree(loop);
 }
 
@@ -85,14 +63,9 @@ struct event_base *loop_base(struct loop *loop)
 
 void loop_run(struct loop *loop)
 {
-    while (!loop->stopping) {
-        int flags = EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY;
-        if (loop->deferred_count > 0)
-            flags |= EVLOOP_NONBLOCK; /* deferred from outside a pass: do not wait to run it */
-        if (event_base_loop(loop->base, flags) < 0)
+    while (!loop->stopping)
+        if (event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY) < 0)
             break;
-        run_deferred(loop);
-    }
     loop->stopping = false;
 }
 
@@ -216,14 +189,4 @@ void loop_signal_free(struct loop_signal *watch)
         return;
     event_free(watch->event);
     xfree(watch);
-}
-
-void loop_defer(struct loop *loop, loop_fn *fn, void *context)
-{
-    loop->deferred = array_grow(loop->deferred, loop->deferred_count, &loop->deferred_capacity,
-                                sizeof *loop->deferred);
-    loop->deferred[loop->deferred_count++] = (struct deferred){.fn = fn, .context = context};
-    /* Inside a pass the sweep follows anyway; outside one this makes the next pass return at once.
-     */
-    event_base_loopcontinue(loop->base);
 }

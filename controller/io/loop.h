@@ -47,7 +47,4 @@ struct loop_signal *loop_signal_new(struct loop *loop, int signal, loop_signal_f
                                     void *context);
 void loop_signal_free(struct loop_signal *watch);
 
-/* Calls fn(context) at the end of this pass: for frees of what a library may still be using. */
-void loop_defer(struct loop *loop, loop_fn *fn, void *context);
-
 #endif

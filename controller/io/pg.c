@@ -510,11 +510,6 @@ bool pg_is_up(const struct pg *pg)
     return pg->state == PG_UP;
 }
 
-size_t pg_queued(const struct pg *pg)
-{
-    return pg->queue.count;
-}
-
 void pg_try_now(struct pg *pg)
 {
     if (pg->state == PG_AWAY)

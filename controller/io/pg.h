@@ -31,7 +31,6 @@ void pg_free(
     struct pg *pg); /* not from inside an answer; queued statements are dropped without one */
 DEFINE_AUTO(struct pg, pg_free)
 bool pg_is_up(const struct pg *pg);
-size_t pg_queued(const struct pg *pg);
 /* Tries now instead of when the back-off ends; no effect while connected or connecting. */
 void pg_try_now(struct pg *pg);
 /* Drops the connection and makes a new one: for a server that takes no writes. From the loop. */

@@ -6,26 +6,6 @@
 
 enum { RETRY_AFTER_S_MAX = 3600, MESSAGE_BYTES_MAX = 1000 };
 
-static const char *const RESULT_NAMES[] = {
-    [KUBE_OK] = "ok",
-    [KUBE_NOT_FOUND] = "not_found",
-    [KUBE_CONFLICT] = "conflict",
-    [KUBE_EXISTS] = "exists",
-    [KUBE_EXPIRED] = "expired",
-    [KUBE_BLOCKED] = "blocked",
-    [KUBE_BUSY] = "busy",
-    [KUBE_DENIED] = "denied",
-    [KUBE_REFUSED] = "refused",
-    [KUBE_UNREACHABLE] = "unreachable",
-    [KUBE_UNKNOWN] = "unknown",
-};
-static_assert(ARRAY_LEN(RESULT_NAMES) == KUBE_RESULT_COUNT, "a name for each result");
-
-const char *kube_result_name(enum kube_result result)
-{
-    return RESULT_NAMES[result];
-}
-
 /* Codes that mean one thing whatever the body says. */
 static const struct {
     int code;

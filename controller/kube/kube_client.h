@@ -122,8 +122,6 @@ struct kube_listing *kube_list_start(struct kube_client *client, const struct ku
  * free the client. */
 void kube_list_drop(struct kube_listing *listing);
 
-/* For a 409 or for words like "conflict": the result's name. */
-const char *kube_result_name(enum kube_result result);
 /* Adds "/" and the percent-encoded segment. */
 void kube_path_add(struct text *path, const char *segment);
 /* Adds "?key=value" or "&key=value", encoded. */

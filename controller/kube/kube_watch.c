@@ -447,11 +447,6 @@ bool kube_watch_is_synced(const struct kube_watch *watch, int64_t fresh_ns, cons
     return false;
 }
 
-const char *kube_watch_version(const struct kube_watch *watch)
-{
-    return watch->version;
-}
-
 struct kube_watch_counts kube_watch_counts(const struct kube_watch *watch)
 {
     struct kube_watch_counts counts = watch->counts;

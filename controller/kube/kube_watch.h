@@ -37,8 +37,6 @@ DEFINE_AUTO(struct kube_watch, kube_watch_free)
  * answer) within the last `fresh_ns`; else *ret_reason says in one line what is wrong. */
 bool kube_watch_is_synced(const struct kube_watch *watch, int64_t fresh_ns,
                           const char **ret_reason);
-const char *
-kube_watch_version(const struct kube_watch *watch); /* newest resourceVersion seen, or "" */
 
 struct kube_watch_counts {
     int64_t lists, watches, events, bookmarks, expired, stale_lists, empty_watches;

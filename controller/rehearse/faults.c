@@ -163,16 +163,6 @@ const char *fault_kind_name(enum fault_kind kind)
     return ROWS[kind].name;
 }
 
-bool fault_kind_parse(const char *name, enum fault_kind *ret_kind)
-{
-    for (int i = 0; i < FAULT_KIND_COUNT; i++)
-        if (strcmp(ROWS[i].name, name) == 0) {
-            *ret_kind = (enum fault_kind)i;
-            return true;
-        }
-    return false;
-}
-
 bool fault_stops_job(enum fault_kind kind)
 {
     assert(kind < FAULT_KIND_COUNT);

@@ -47,7 +47,6 @@ struct model_fault {
 };
 
 const char *fault_kind_name(enum fault_kind kind); /* "slow_gpu" */
-bool fault_kind_parse(const char *name, enum fault_kind *ret_kind);
 /* The job cannot finish the step in which this fault begins. */
 bool fault_stops_job(enum fault_kind kind);
 /* 0 (off) to 1 (full) while the job is at `step`, the fault having begun at begun_step. */

@@ -240,17 +240,11 @@ bool model_request_checkpoint(struct model *model)
     return true;
 }
 
-void model_finish(struct model *model, model_sample_fn *fn, void *context)
-{
-    model_send_mark(model, "finished", model->info.now_ns, 0, fn, context);
-    model->info.phase = MODEL_INIT; /* no farewell beside it */
-    model_halt(model, model->info.now_ns);
-}
-
 /* --- going on
  * --------------------------------------------------------------------------------------- */
 
-int64_t model_next_ns(const struct model *model)
+/* When something happens next; INT64_MAX when nothing will come by itself. */
+static int64_t next_ns_of(const struct model *model)
 {
     int64_t next_ns = model->end_ns;
     if (model->beat_ns < next_ns)
@@ -315,7 +309,7 @@ static void end_moment(struct model *model, model_sample_fn *fn, void *context)
 void model_step(struct model *model, model_sample_fn *fn, void *context)
 {
     struct sample sample;
-    int64_t now_ns = model_next_ns(model);
+    int64_t now_ns = next_ns_of(model);
     if (now_ns == INT64_MAX)
         return;
     model->info.now_ns = now_ns;
@@ -339,7 +333,7 @@ void model_step(struct model *model, model_sample_fn *fn, void *context)
 
 void model_advance(struct model *model, int64_t until_ns, model_sample_fn *fn, void *context)
 {
-    while (model_next_ns(model) <= until_ns)
+    while (next_ns_of(model) <= until_ns)
         model_step(model, fn, context);
     if (model->info.now_ns < until_ns)
         model->info.now_ns = until_ns;

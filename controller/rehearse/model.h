@@ -85,8 +85,6 @@ void model_send_hello(struct model *model, int64_t at_ns, model_sample_fn *fn, v
 /* Goes on to the next moment at which something happens (a step ends, a round of beats, a late
  * line) and gives its samples. A halted model with nothing left gives none. */
 void model_step(struct model *model, model_sample_fn *fn, void *context);
-/* When that moment is; INT64_MAX when nothing will come by itself. */
-int64_t model_next_ns(const struct model *model);
 /* All moments up to until_ns. */
 void model_advance(struct model *model, int64_t until_ns, model_sample_fn *fn, void *context);
 
@@ -99,8 +97,6 @@ void model_halt(struct model *model, int64_t at_ns);
 void model_move(struct model *model, int32_t from_tray, int32_t to_tray);
 /* A checkpoint at the end of the step under way; false while no step can end. */
 bool model_request_checkpoint(struct model *model);
-/* The job says that it has finished: last mark, then nothing. */
-void model_finish(struct model *model, model_sample_fn *fn, void *context);
 
 enum model_phase { MODEL_HALTED = 0, MODEL_INIT, MODEL_STEPPING, MODEL_STUCK, MODEL_PHASE_COUNT };
 

@@ -403,11 +403,6 @@ const char *embedded_conninfo(const struct embedded *embedded)
     return embedded->cluster.conninfo;
 }
 
-bool embedded_is_ready(const struct embedded *embedded)
-{
-    return embedded->state == EMBEDDED_READY;
-}
-
 int64_t embedded_restarts(const struct embedded *embedded)
 {
     return embedded->restarts;

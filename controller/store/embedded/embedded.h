@@ -39,7 +39,6 @@ DEFINE_AUTO(struct embedded, embedded_free)
 
 /* For store_new; valid from the start, and the same after restarts. */
 const char *embedded_conninfo(const struct embedded *embedded);
-bool embedded_is_ready(const struct embedded *embedded);
 int64_t embedded_restarts(const struct embedded *embedded); /* after crashes */
 
 /* Fast shutdown; after 2/3 of the time an immediate one, at its end SIGKILL. done is called once it

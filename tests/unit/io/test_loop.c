@@ -59,39 +59,6 @@ TEST(a_stopped_timer_does_not_fire_and_a_set_one_is_moved)
     loop_free(rig.loop);
 }
 
-static void deferred(void *context)
-{
-    struct rig *rig = context;
-    CU_ASSERT_FALSE(rig->inside);
-    if (rig->passes_left-- > 0)
-        loop_defer(rig->loop, deferred, rig);
-    else
-        stop(rig);
-}
-
-static void defer_from_inside(void *context)
-{
-    struct rig *rig = context;
-    rig->inside = true;
-    loop_defer(rig->loop, deferred, rig);
-    rig->inside = false;
-}
-
-TEST(deferred_calls_run_after_the_callback_and_may_defer_again)
-{
-    struct rig rig = {.loop = loop_new(), .passes_left = 3};
-    rig.timer = loop_timer_new(rig.loop, defer_from_inside, &rig);
-    loop_timer_set(rig.timer, 0);
-    loop_run(rig.loop);
-    CU_ASSERT_EQUAL(rig.calls, 1);
-    loop_timer_free(rig.timer);
-    rig.passes_left = 0;
-    loop_defer(rig.loop, deferred, &rig); /* from outside a pass: no event is needed to run it */
-    loop_run(rig.loop);
-    CU_ASSERT_EQUAL(rig.calls, 2);
-    loop_free(rig.loop);
-}
-
 static void on_readable(void *context, int fd, int events)
 {
     struct rig *rig = context;
@@ -147,6 +114,5 @@ TEST(a_signal_is_a_call_on_the_loop_and_a_broken_pipe_is_no_signal)
 
 TESTS(T(a_timer_fires_once_and_never_early),
       T(a_stopped_timer_does_not_fire_and_a_set_one_is_moved),
-      T(deferred_calls_run_after_the_callback_and_may_defer_again),
       T(interest_in_a_descriptor_lasts_until_it_is_freed_and_can_pause),
       T(a_signal_is_a_call_on_the_loop_and_a_broken_pipe_is_no_signal))

@@ -222,16 +222,6 @@ TEST(a_drift_grows_a_flapping_fault_comes_and_goes_and_a_short_one_ends)
     CU_ASSERT_DOUBLE_EQUAL(fault_activity(&brief, -1, 35), 0, 1e-12);
 }
 
-TEST(names_of_faults_are_read_back)
-{
-    for (int i = 0; i < FAULT_KIND_COUNT; i++) {
-        enum fault_kind kind;
-        CU_ASSERT(fault_kind_parse(fault_kind_name((enum fault_kind)i), &kind));
-        CU_ASSERT_EQUAL((int)kind, i);
-    }
-    CU_ASSERT_FALSE(fault_kind_parse("slow", &(enum fault_kind){FAULT_HANG}));
-}
-
 TESTS(T(a_rail_slows_the_transfer_of_the_groups_that_use_it),
       T(a_switch_tray_slows_tensor_collectives_of_its_rack_alone),
       T(a_switch_tray_is_reported_once_where_a_monitor_sees_it),
@@ -241,5 +231,4 @@ TESTS(T(a_rail_slows_the_transfer_of_the_groups_that_use_it),
       T(lost_lanes_slow_one_rail_and_slow_storage_everybodys_data),
       T(a_flapping_card_is_reported_each_time_and_a_corrupt_gpu_strays_now_and_then),
       T(a_loss_that_is_no_number_is_sent_as_such),
-      T(a_drift_grows_a_flapping_fault_comes_and_goes_and_a_short_one_ends),
-      T(names_of_faults_are_read_back))
+      T(a_drift_grows_a_flapping_fault_comes_and_goes_and_a_short_one_ends))
