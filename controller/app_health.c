@@ -52,6 +52,8 @@ static void set_checks(struct app *app)
     check(app, "clock", clock_trusted, HEALTH_WARN, "the clock jumped: nothing acts for a minute");
     check(app, "telemetry", counts.telemetry_ok, HEALTH_WARN,
           "most of what arrives is refused: nothing acts on the rest");
+    check(app, "topology", inventory_lost_records(app->inventory) == 0, HEALTH_WARN,
+          "changes of where nodes stand were lost: too many came before the lease was held");
     check(app, "acting", core.blocked == NULL, HEALTH_WARN, core.blocked);
     check(app, "breaker", !core.breaker_open, HEALTH_WARN, core.breaker_reason);
     metrics_set(app->metrics, METRIC_PAUSED, NULL, core.paused ? 1 : 0);

@@ -266,5 +266,9 @@ int cmd_layout(struct cli *cli, int argc, char **argv)
               cli->err);
         return EXIT_USAGE;
     }
+    char ref[32];
+    if (wishes.incident != NULL && !cli_parse_ref(cli, "layout", wishes.incident, ref))
+        return EXIT_USAGE;
+    wishes.incident = wishes.incident != NULL ? ref : NULL;
     return run(cli, &common, arguments.count > 0 ? arguments.items[0] : NULL, &wishes);
 }

@@ -96,8 +96,7 @@ int cmd_replay(int argc, char **argv)
                    "what happened as a timeline. Nothing outside this process is touched: actions "
                    "are only said.\n",
         .examples = "  broom replay --job job.json --policy nvl72.yaml stream.lp.zst\n"
-                    "  broom replay --json /var/lib/broomwagon/recorder/rec-*.lp.zst | jq -c "
-                    "'select(.type==\"decision\")'\n",
+                    "  broom replay --json stream.lp.zst | jq -c 'select(.type==\"decision\")'\n",
         .least = 1,
         .most = 1,
         .own = {rows, ARRAY_LEN(rows)}};
@@ -129,9 +128,10 @@ int cmd_replay(int argc, char **argv)
     if (status != OK)
         return fail(&error);
     fprintf(stderr,
-            "%lld lines, %lld taken, %lld refused, %lld bad; %lld verdicts, %lld incidents\n",
+            "%lld lines, %lld taken, %lld refused, %lld bad; %lld verdict%s, %lld incident%s\n",
             (long long)result.written.lines, (long long)result.written.accepted,
             (long long)result.written.refused, (long long)result.written.bad_lines,
-            (long long)result.verdicts, (long long)result.incidents);
+            (long long)result.verdicts, result.verdicts == 1 ? "" : "s",
+            (long long)result.incidents, result.incidents == 1 ? "" : "s");
     return EXIT_DONE;
 }
