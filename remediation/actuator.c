@@ -155,19 +155,3 @@ void world_free(struct world *world)
     xfree(world->reason);
     xfree(world);
 }
-
-const struct world_node *world_find_node(const struct world *world, const char *name)
-{
-    for (size_t i = 0; i < world->node_count; i++)
-        if (strcmp(world->nodes[i].name, name) == 0)
-            return &world->nodes[i];
-    return NULL;
-}
-
-const struct world_job *world_find_job(const struct world *world, const char *name)
-{
-    for (size_t i = 0; i < world->job_count; i++)
-        if (strcmp(world->jobs[i].name, name) == 0)
-            return &world->jobs[i];
-    return NULL;
-}

@@ -136,8 +136,6 @@ struct actuator {
 struct world *world_copy(const struct world *world);
 void world_free(struct world *world);
 DEFINE_AUTO(struct world, world_free)
-const struct world_node *world_find_node(const struct world *world, const char *name); /* or NULL */
-const struct world_job *world_find_job(const struct world *world, const char *name);   /* or NULL */
 
 const char *verb_name(enum verb verb);
 const char *outcome_name(enum outcome outcome);

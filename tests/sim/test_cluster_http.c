@@ -5,6 +5,7 @@
 #include "controller/sys/clock.h"
 #include "remediation/actuators/rehearsal.h"
 #include "tests/harness/test.h"
+#include "tests/harness/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>

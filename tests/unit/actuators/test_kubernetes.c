@@ -1,4 +1,5 @@
 #include "remediation/actuators/kubernetes.h"
+#include "tests/harness/world.h"
 #include "tests/unit/actuators/fake_nodes.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #include "remediation/actuators/dry_run.h"
 #include "remediation/actuators/rehearsal.h"
 #include "tests/harness/test.h"
+#include "tests/harness/world.h"
 
 #include <stdio.h>
 #include <string.h>

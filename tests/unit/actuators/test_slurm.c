@@ -4,6 +4,7 @@
 #include "controller/sys/clock.h"
 #include "remediation/actuators/slurm.h"
 #include "tests/harness/test.h"
+#include "tests/harness/world.h"
 
 #include <dirent.h>
 #include <stdio.h>
