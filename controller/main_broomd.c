@@ -3,6 +3,7 @@
 #include "controller/base/mem.h"
 #include "controller/base/text.h"
 #include "controller/config/config.h"
+#include "controller/config/policy_files.h"
 #include "detectors/stats/gsl.h"
 
 #include <getopt.h>
@@ -111,17 +112,22 @@ static bool take_override(struct app_options *options, int code, const char *val
     return false;
 }
 
+/* The number of policies is said, since a misspelt path is a folder without any. */
 static int check_config(const struct app_options *options)
 {
     AUTO(config_free) struct config *config = NULL;
+    AUTO(policy_set_free) struct policy_set *policies = NULL;
     AUTO_TEXT findings = {0};
     struct error error = {0};
     enum status status = config_load(options->config_path, options->config_is_named,
                                      options->overrides, options->override_count, &config,
                                      &findings, &error);
+    if (status == OK)
+        status = policy_files_load(config->policies, &policies, &findings, &error);
     fputs(findings.length > 0 ? findings.bytes : "", stdout);
     if (status == OK)
-        fprintf(stderr, "broomd: the configuration is good\n");
+        fprintf(stderr, "broomd: the configuration is good; policies in '%s': %zu\n",
+                config->policies, policies->count);
     else
         fprintf(stderr, "broomd: %s\n", error.message);
     return status == OK ? 0 : 3;

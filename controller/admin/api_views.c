@@ -203,7 +203,9 @@ void api_view_job(struct json_writer *writer, const struct engine *engine,
                   const struct world *world, int64_t now_ns, int64_t silent_ns)
 {
     const struct job *job = engine_job(engine);
-    struct rack_walk walk = {writer, engine, world, group_by_tray(job), now_ns, silent_ns};
+    bool is_over = strcmp(engine_progress(engine).phase, "finished") == 0;
+    struct rack_walk walk = {
+        writer, engine, world, group_by_tray(job), now_ns, is_over ? INT64_MAX : silent_ns};
     json_open_object(writer);
     put_row(writer, engine);
     json_add_key(writer, "rack_view");

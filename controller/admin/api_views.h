@@ -14,7 +14,7 @@ void api_view_job_row(struct json_writer *writer, const struct engine *engine);
  * "rack_view":[{"rack","nvlink_domain","trays":[{"node","state","ranks":[0,1],"slow_ratio","suspicion","seen",
  * "cordoned_by","promised_to"}]}]. state is the worst that holds: silent, cordoned, abnormal,
  * watch, normal, spare, unknown. world may be NULL or not known: then nothing is called cordoned.
- * now_ns decides who is silent: no line for silent_ns. */
+ * now_ns decides who is silent: no line for silent_ns. In a finished job nobody is. */
 void api_view_job(struct json_writer *writer, const struct engine *engine,
                   const struct world *world, int64_t now_ns, int64_t silent_ns);
 

@@ -152,8 +152,9 @@ static void print_status(struct cli *cli, const struct cli_common *common, const
     put_budgets(cli, common, root);
     put_telemetry(cli, common, root);
     text_addf(&work, "%lld, with ", (long long)json_get_int(root, "jobs", 0));
-    cli_add_grouped(&work, (double)json_get_int(root, "ranks", 0), 0);
-    text_add(&work, " ranks");
+    int64_t ranks = json_get_int(root, "ranks", 0);
+    cli_add_grouped(&work, (double)ranks, 0);
+    text_add(&work, ranks == 1 ? " rank" : " ranks");
     put_line(cli, common, "jobs", work.bytes, NULL);
     AUTO_TEXT incidents = {0};
     text_addf(&incidents, "%lld in progress", (long long)open);

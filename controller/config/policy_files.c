@@ -38,7 +38,8 @@ static enum status load_file(const char *path, struct policy_set *set, struct te
     findings_done(&findings);
     yaml_done(&document);
     return errors == 0 ? OK
-                       : error_set(reterr, ERR_INVALID, "%zu errors in policy '%s'", errors, path);
+                       : error_set(reterr, ERR_INVALID, "%zu error%s in policy '%s'", errors,
+                                   errors == 1 ? "" : "s", path);
 }
 
 static int is_policy_name(const struct dirent *entry)

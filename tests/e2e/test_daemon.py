@@ -74,6 +74,8 @@ def test_a_check_of_the_configuration_says_everything_at_once():
     assert done.returncode == 3, (done.returncode, done.stdout, done.stderr)
     for place in ('bad.yaml:1:7: ', 'bad.yaml:3:8: ', 'bad.yaml:4:14: ', 'bad.yaml:5:1: '):
         assert place in done.stdout, (place, done.stdout)
+    done = subprocess.run([BROOMD, '--check-config', '--policy', bad], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 3 and 'bad.yaml:1:7: ' in done.stdout, 'the policies are part of it'
 
 
 def test_a_bad_policy_keeps_the_last_good_one():

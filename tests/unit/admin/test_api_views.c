@@ -159,6 +159,23 @@ TEST(a_tray_that_is_silent_does_not_look_healthy)
     CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-0"), "state", ""), "silent");
 }
 
+TEST(the_trays_of_a_finished_job_are_not_silent)
+{
+    AUTO(engine_free) struct engine *engine = make_engine();
+    AUTO_TEXT text = {0};
+    struct json_writer writer = json_writer(&text);
+    int64_t now_ns = feed(engine, 30);
+    struct sample finished = {.measurement = MEASUREMENT_MARK,
+                              .time_ns = now_ns + SECOND_NS,
+                              .rank = RANK_NONE,
+                              .kind = view_of("finished")};
+    engine_feed(engine, &finished);
+    api_view_job(&writer, engine, NULL, now_ns + 300 * SECOND_NS, 60 * SECOND_NS);
+    AUTO(json_free) struct json *job = parse(&text);
+    const struct json *trays = json_get(json_first(json_get(job, "rack_view")), "trays");
+    CU_ASSERT_STRING_EQUAL(json_get_string(find(trays, "node", "gb-0"), "state", ""), "normal");
+}
+
 /* A core that was restored from records, as after a restart without a database. */
 static void add_incident(struct remediation *core, int64_t number, const char *job)
 {
@@ -216,4 +233,5 @@ TESTS(T(what_the_core_holds_can_be_listed_without_a_database),
       T(a_job_row_tells_step_pace_and_spares),
       T(a_job_that_has_sent_nothing_has_nulls_and_no_numbers_made_up),
       T(ranks_stand_in_order_and_slow_ones_alone_with_the_worst_first),
-      T(trays_are_called_by_the_worst_that_holds), T(a_tray_that_is_silent_does_not_look_healthy))
+      T(trays_are_called_by_the_worst_that_holds), T(a_tray_that_is_silent_does_not_look_healthy),
+      T(the_trays_of_a_finished_job_are_not_silent))
