@@ -54,6 +54,7 @@ void bank_init(struct bank *bank, int32_t units)
     bank->spikes = xcalloc(count, sizeof *bank->spikes);
     bank->scratch = xcalloc(count, sizeof *bank->scratch);
     bank->arriving = xcalloc(count, sizeof *bank->arriving);
+    bank->sorting = xcalloc(count, sizeof *bank->sorting);
     bank->clip = 0.5;
     bank->spike_over = SPIKE_LEAST;
     bank_clear(bank);
@@ -74,6 +75,7 @@ void bank_done(struct bank *bank)
     xfree(bank->spikes);
     xfree(bank->scratch);
     xfree(bank->arriving);
+    xfree(bank->sorting);
     memset(bank, 0, sizeof *bank);
 }
 
@@ -307,6 +309,7 @@ static void test_window(struct bank *bank, int w, enum chart_test test)
     }
     if (n < 2)
         return;
+    robust_sort(bank->scratch, bank->sorting, n);
     double upper = usual_upper(reference,
                                n >= UPPER_LEAST ? robust_upper_spread(bank->scratch, n) : 0);
     struct robust_spread over = robust_healthy_spread(bank->scratch, n);

@@ -51,7 +51,7 @@ struct bank {
     double spike_rate; /* share of residuals beyond spike_over, smoothed */
     double spike_over; /* what counts as far out */
     bool drops_low;    /* residuals far below are of units whose peer is slow: not taken */
-    float *scratch, *arriving; /* units long */
+    float *scratch, *arriving, *sorting; /* units long */
 };
 
 int chart_window(int index); /* 4, 8, 16, 32, 64 */

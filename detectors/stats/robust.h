@@ -9,6 +9,9 @@
 /* The value with exactly `index` values before it in sorted order. Permutes values; count >= 1. */
 double robust_select(float *values, size_t count, size_t index);
 
+/* Ascending order; no NAN. `scratch` is as long as values. */
+void robust_sort(float *values, float *scratch, size_t count);
+
 /* Median; the mean of the two middle values when count is even. Permutes values; count >= 1. */
 double robust_median(float *values, size_t count);
 
@@ -19,15 +22,16 @@ double robust_reference(float *values, size_t count);
 
 /* Centre and spread of the healthy units among many, when up to half of them may be shifted to one
  * side and a quarter to either. Median and MAD, unless the densest 40 % of the values lie much
- * closer together than MAD says: then these are the healthy ones. Overwrites values; count >= 1. */
+ * closer together than MAD says: then these are the healthy ones. Of sorted values; count >= 1. */
 struct robust_spread {
     double centre;
     double spread;
 };
-struct robust_spread robust_healthy_spread(float *values, size_t count);
+struct robust_spread robust_healthy_spread(const float *sorted, size_t count);
 
-/* Spread of the upper side alone, from the points that 50 % and 85 % lie below. Permutes values. */
-double robust_upper_spread(float *values, size_t count);
+/* Spread of the upper side alone, from the points that 50 % and 85 % lie below. Of sorted values.
+ */
+double robust_upper_spread(const float *sorted, size_t count);
 
 /* 1.4826 * median(|v - centre|): sigma for normal data. Overwrites values; count >= 1. */
 double robust_mad(float *values, size_t count, double centre);

@@ -32,6 +32,31 @@ TEST(selection_agrees_with_counting_on_random_values)
     }
 }
 
+TEST(sorting_agrees_with_selection_on_random_values)
+{
+    static float values[2048], sorted[2048], scratch[2048];
+    uint64_t random = test_seed();
+
+    for (int round = 0; round < test_rounds(30); round++) {
+        size_t count = 1 + (size_t)(test_random(&random) % (round % 2 == 0 ? 40 : 2048));
+        for (size_t i = 0; i < count; i++)
+            values[i] = sorted[i] = (float)(test_random_normal(&random) *
+                                            (double)(test_random(&random) % 3));
+        robust_sort(sorted, scratch, count);
+        for (size_t i = 0; i < count; i += 1 + count / 16)
+            CU_ASSERT_DOUBLE_EQUAL((double)sorted[i], robust_select(values, count, i), 0);
+    }
+}
+
+TEST(the_usual_spread_of_sorted_values_is_the_mad)
+{
+    float few[] = {1, 2, 4, 8, 9, 20, 21}, even[] = {-3, 1, 2, 7};
+
+    CU_ASSERT_DOUBLE_EQUAL(robust_healthy_spread(few, 7).centre, 8, 0);
+    CU_ASSERT_DOUBLE_EQUAL(robust_healthy_spread(few, 7).spread, 1.4826 * 6, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(robust_healthy_spread(even, 4).spread, 1.4826 * 2.5, 1e-6);
+}
+
 TEST(median_and_mad_of_a_small_table)
 {
     float odd[] = {9, 1, 5}, even[] = {1, 2, 3, 10}, spread[] = {1, 1, 2, 2, 4, 6, 9};
@@ -51,12 +76,13 @@ TEST(the_reference_lies_low)
 
 static struct robust_spread spread_of(size_t count, double shifted_part, double shift)
 {
-    static float values[4096];
+    static float values[4096], scratch[4096];
     uint64_t random = test_seed();
 
     for (size_t i = 0; i < count; i++)
         values[i] = (float)(test_random_normal(&random) +
                             ((double)i < shifted_part * (double)count ? shift : 0));
+    robust_sort(values, scratch, count);
     return robust_healthy_spread(values, count);
 }
 
@@ -84,7 +110,8 @@ TEST(normal_tails_are_the_published_ones)
 }
 
 TESTS(T(selection_agrees_with_sorting_by_hand), T(selection_agrees_with_counting_on_random_values),
-      T(median_and_mad_of_a_small_table), T(the_reference_lies_low),
-      T(the_healthy_spread_of_normal_values_is_their_sigma),
+      T(sorting_agrees_with_selection_on_random_values),
+      T(the_usual_spread_of_sorted_values_is_the_mad), T(median_and_mad_of_a_small_table),
+      T(the_reference_lies_low), T(the_healthy_spread_of_normal_values_is_their_sigma),
       T(half_of_the_values_far_off_leave_centre_and_spread_with_the_others),
       T(normal_tails_are_the_published_ones))
