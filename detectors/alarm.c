@@ -3,6 +3,7 @@
 #include "detectors/alarm.h"
 
 #include "detectors/cause.h"
+#include "detectors/chance.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static const double SHARE_ABOVE[CHART_WINDOWS] = {1, 0.87, 0.8, 0.75, 0.7};
 static const double OWN_SHARE = 0.8;
 /* What tells at once how far an alarm reaches: of the units around, none is above half of its level
  * in so many of the last rows, and the job would win by so much more than is asked for. */
-static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3, DECAYED = 0.4;
+static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3;
 enum {
     RUN_LEAST = 4,
     RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
@@ -206,17 +207,26 @@ double alarm_flag_joined(struct engine *engine, const struct alarm *alarm)
     return (double)joined / units;
 }
 
-/* Rows in a row above half of the level that no healthy unit has by chance: how often single rows
- * of all others lie there is counted. Noise that remembers holds one such row up for longer: until
- * it has decayed to two fifths, the half of what its first rows are on average. */
-static int run_needed(const struct engine *engine, const struct alarm *alarm, const uint8_t *joined)
+/* Flags units that moved with the alarm. */
+static void mark_joined(const struct engine *engine, const struct alarm *alarm, uint8_t *joined)
 {
-    double tail = bank_tail(&engine->banks[alarm->bank], alarm->level / 2, alarm->test, joined);
-    double rows = ceil(engine_nats_alarm(engine) / -log(fmin(tail, 0.9)));
-    double rho = engine->banks[alarm->bank].rho;
-    double held = rho > 0 ? round(log(DECAYED) / log(rho)) : 0;
+    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++)
+        joined[u] = u == alarm->unit || alarm_joins(engine, alarm, u);
+}
 
-    return (int)fmin(fmax(rows, RUN_LEAST) + held, CHART_RING);
+bool alarm_is_beyond_chance(const struct engine *engine, const struct alarm *alarm)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    int rows = bank_rows_since_onset(bank, alarm->unit, alarm->level, alarm->test);
+
+    if (alarm->by_rate)
+        return true;
+    AUTO_FREE uint8_t *skip = xcalloc((size_t)bank->units + 1, 1);
+    mark_joined(engine, alarm, skip);
+    for (int32_t u = 0; u < bank->units; u++)
+        skip[u] |= is_unit_covered(engine, alarm->bank, u);
+    return chance_nats(bank, alarm->unit, rows, alarm->test, skip) >=
+           engine_nats_alarm(engine) - past_of_unit(engine, alarm->bank, alarm->unit);
 }
 
 /* Marks racks (trays where racks are unknown) that hold ranks of the joined units. */
@@ -249,11 +259,9 @@ bool alarm_extent_is_clear(const struct engine *engine, const struct alarm *alar
     AUTO_FREE uint8_t *joined = xcalloc((size_t)bank->units + 1, 1);
     AUTO_FREE uint8_t *marks = xcalloc((size_t)engine->grid->cut[around].count + 1, 1);
     AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
-    for (int32_t u = 0; u < bank->units; u++)
-        joined[u] = u == alarm->unit || alarm_joins(engine, alarm, u);
+    mark_joined(engine, alarm, joined);
     if (bank_run_above(bank, alarm->unit,
-                       bank_zero(bank, alarm->unit, alarm->window, alarm->test) + half) <
-        run_needed(engine, alarm, joined))
+                       bank_zero(bank, alarm->unit, alarm->window, alarm->test) + half) < RUN_LEAST)
         return false;
     mark_around(engine, alarm, joined, around, marks);
     for (int32_t u = 0; u < bank->units; u++) {

@@ -34,8 +34,11 @@ bool alarm_find(const struct engine *engine, enum bank_kind kind, struct alarm *
 /* Flags all ranks of units that moved with the alarm into engine->flags; returns which part of the
  * units that is. */
 double alarm_flag_joined(struct engine *engine, const struct alarm *alarm);
-/* Own work tells by itself which ranks an alarm is of: nothing has to be waited for when it has
- * lasted for longer than chance has it, and none of the ranks around moves along. */
+/* Whether chance, as all other units show it, has what the unit shows since its onset no more often
+ * than the budget allows. Stalls are counted, and bring their own. */
+bool alarm_is_beyond_chance(const struct engine *engine, const struct alarm *alarm);
+/* Own work tells by itself which ranks an alarm is of: nothing more has to be waited for when
+ * none of the ranks around moves along. */
 bool alarm_extent_is_clear(const struct engine *engine, const struct alarm *alarm);
 
 #endif

@@ -248,14 +248,18 @@ static void slide_window(struct bank *bank, int w, const float *arriving)
     }
 }
 
+/* What noise that remembers still holds of the row before is no spike of this one. */
 static void count_spike(struct bank *bank, int32_t unit, double residual)
 {
+    double before = bank_value(bank, unit, 0);
     double null = fmin(SPIKE_NULL_FACTOR * fmax(bank->spike_rate, SPIKE_RATE_LEAST), 0.3);
     double other = fmax(SPIKE_ALTERNATIVE, 3 * null);
 
     if (!isfinite(residual))
         return;
-    double gain = residual > bank->spike_over ? log(other / null) : log((1 - other) / (1 - null));
+    double held = before > 0 ? bank->rho * before : 0;
+    double gain = residual - held > bank->spike_over ? log(other / null)
+                                                     : log((1 - other) / (1 - null));
     bank->spikes[unit] = (float)fmax(0, (double)bank->spikes[unit] + gain);
 }
 
@@ -434,21 +438,6 @@ int bank_run_above(const struct bank *bank, int32_t unit, double over)
     while (run < CHART_RING && run < bank->pushed && bank_value(bank, unit, run) > over)
         run++;
     return run;
-}
-
-double bank_tail(const struct bank *bank, double level, enum chart_test test, const uint8_t *skip)
-{
-    int64_t above = 0, all = 0;
-
-    for (int back = 0; back < CHART_RING && back < bank->pushed; back++)
-        for (int32_t u = 0; u < bank->units; u++) {
-            double value = bank_value(bank, u, back);
-            if (!isfinite(value) || (skip != NULL && skip[u] != 0))
-                continue;
-            all++;
-            above += value > bank_zero(bank, u, 0, test) + level;
-        }
-    return (double)(above + 1) / (double)(all + 1);
 }
 
 double bank_own_spread(const struct bank *bank, int32_t unit, int rows)

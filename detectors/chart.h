@@ -86,9 +86,6 @@ double bank_mean(const struct bank *bank, int32_t unit, int rows, enum chart_tes
 double bank_share_above(const struct bank *bank, int32_t unit, int rows, double over);
 /* How many of the newest residuals lie above `over`, one after the other. */
 int bank_run_above(const struct bank *bank, int32_t unit, double over);
-/* Part of all units' residuals in the ring that lie more than `level` above their zero; never less
- * than one of them all. `skip` flags units that are left out; NULL none. */
-double bank_tail(const struct bank *bank, double level, enum chart_test test, const uint8_t *skip);
 /* Spread of one residual of this unit, from how it changed before its last `rows` rows; NAN when
  * too few are known. */
 double bank_own_spread(const struct bank *bank, int32_t unit, int rows);

@@ -601,14 +601,14 @@ static void settle(struct engine *engine, const struct alarm *strongest)
         engine->pending_extended = 0;
     }
     if (engine->pending_rows > 1 && engine->pending_extended == 0 &&
-        alarm_extent_is_clear(engine, strongest))
+        alarm_extent_is_clear(engine, strongest) && alarm_is_beyond_chance(engine, strongest))
         engine->pending_rows = 1;
     if (--engine->pending_rows > 0)
         return;
     if (!alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still) ||
         strongest->bank == engine->pending_bank)
         still = *strongest;
-    if (is_still_there(engine, &still))
+    if (is_still_there(engine, &still) && alarm_is_beyond_chance(engine, &still))
         decide(engine, &still);
     else
         engine->pending_rows = 1;

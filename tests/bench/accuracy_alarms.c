@@ -58,6 +58,7 @@ static void take_verdicts(struct alarms *alarms, int index, FILE *out)
                           (long long)verdict.step, verdict_kind_name(verdict.kind),
                           scope_name(verdict.scope), verdict.id, verdict.slowdown,
                           verdict.evict ? ", evict" : "");
+        (void)fflush(out);
         verdict_done(&verdict);
     }
 }
@@ -90,6 +91,17 @@ void alarms_run_one(int index, uint64_t seed, FILE *out)
     run_job(&alarms, index, seed, JOB_STEPS, out);
 }
 
+/* A line a job, so that a run that takes hours can be followed, stopped and added to others. */
+static void print_total(const struct alarms *alarms, int jobs)
+{
+    (void)fprintf(stderr,
+                  "%d jobs, %.3e rank-steps, %.1f GPU-months, %d claims, %d evictions, %d "
+                  "infos, %.0f s CPU\n",
+                  jobs, (double)alarms->rank_steps, alarms->rank_seconds / SECONDS_A_MONTH,
+                  alarms->claims, alarms->evictions, alarms->infos, process_cpu_seconds());
+    (void)fflush(stderr);
+}
+
 int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command, FILE *out)
 {
     struct alarms alarms = {0};
@@ -97,15 +109,14 @@ int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char 
 
     (void)fputs("# Long false-alarm run\n\n", out);
     report_machine(out, command);
+    (void)fflush(out);
     while ((double)alarms.rank_steps < rank_steps &&
            (cpu_limit_s <= 0 || process_cpu_seconds() < cpu_limit_s)) {
         double left = (rank_steps - (double)alarms.rank_steps) / 1024;
         run_job(&alarms, jobs++, seed, left < JOB_STEPS ? (int64_t)left + 1 : JOB_STEPS, out);
-        (void)fprintf(stderr, "\r%d jobs, %.3e rank-steps, %d claims", jobs,
-                      (double)alarms.rank_steps, alarms.claims);
+        print_total(&alarms, jobs);
     }
     double months = alarms.rank_seconds / SECONDS_A_MONTH;
-    (void)fprintf(stderr, "\n");
     (void)fprintf(
         out,
         "%d healthy jobs of 1,024 ranks, at most %d steps of about 5 s each, seed %llu; noise (t "
