@@ -40,51 +40,57 @@ static double slope_of(const struct pairs *pairs)
     return pairs->earlier > 0 ? pairs->products / pairs->earlier : 0;
 }
 
-static double mean_of_kept(const struct bank *bank, int32_t unit)
-{
-    double sum = 0;
-    int n = 0;
+/* What is summed up of each unit, row by row: that is how residuals lie in memory. */
+struct unit_sums {
+    double mean;
+    struct pairs large;
+    int count;
+};
 
+static void find_means(const struct bank *bank, struct unit_sums *units)
+{
     for (int back = 0; back < rows_kept(bank); back++) {
-        double value = bank_value(bank, unit, back);
-        if (isfinite(value)) {
-            sum += value;
-            n++;
-        }
+        const float *row = bank_row(bank, back);
+        for (int32_t u = 0; u < bank->units; u++)
+            if (isfinite(row[u])) {
+                units[u].mean += (double)row[u];
+                units[u].count++;
+            }
     }
-    return n > 0 ? sum / n : (double)NAN;
+    for (int32_t u = 0; u < bank->units; u++)
+        units[u].mean /= units[u].count > 0 ? units[u].count : 1;
 }
 
-/* One unit's residuals about their own mean, parted by the size of the earlier one of each pair:
- * that does not bend the slope of the later one on it. */
-static void add_unit(const struct bank *bank, int32_t unit, struct pairs *ordinary,
-                     struct pairs *large)
+/* Residuals about their unit's mean, parted by the size of the earlier one of each pair: that does
+ * not bend the slope of the later one on it. */
+static void add_pairs(const struct bank *bank, const uint8_t *skip, struct unit_sums *units,
+                      struct pairs *ordinary)
 {
-    double mean = mean_of_kept(bank, unit), before = (double)NAN;
+    double over = LARGE_SIGMAS * bank->sigma;
 
-    for (int back = rows_kept(bank) - 1; back >= 0; back--) {
-        double value = bank_value(bank, unit, back) - mean;
-        if (isfinite(value) && isfinite(before))
-            add_pair(fabs(before) > LARGE_SIGMAS * bank->sigma ? large : ordinary, before, value);
-        before = value;
+    for (int back = 0; back + 1 < rows_kept(bank); back++) {
+        const float *later = bank_row(bank, back), *earlier = bank_row(bank, back + 1);
+        for (int32_t u = 0; u < bank->units; u++) {
+            double before = (double)earlier[u] - units[u].mean;
+            double after = (double)later[u] - units[u].mean;
+            if (isfinite(before) && isfinite(after) && (skip == NULL || skip[u] == 0))
+                add_pair(fabs(before) > over ? &units[u].large : ordinary, before, after);
+        }
     }
 }
 
 double chance_rho(const struct bank *bank, const uint8_t *skip)
 {
+    AUTO_FREE struct unit_sums *units = xcalloc((size_t)bank->units + 1, sizeof *units);
     AUTO_FREE float *kept = xcalloc((size_t)bank->units + 1, sizeof *kept);
     struct pairs ordinary = {0};
     size_t n = 0;
 
-    for (int32_t u = 0; u < bank->units; u++) {
-        struct pairs large = {0};
-
-        if (skip != NULL && skip[u] != 0)
-            continue;
-        add_unit(bank, u, &ordinary, &large);
-        if (large.count > 0)
-            kept[n++] = (float)slope_of(&large);
-    }
+    find_means(bank, units);
+    add_pairs(bank, skip, units, &ordinary);
+    for (int32_t u = 0; u < bank->units; u++)
+        if (units[u].large.count > 0)
+            kept[n++] = (float)slope_of(&units[u].large);
     if (ordinary.count == 0)
         return RHO_MOST;
     double rho = slope_of(&ordinary);
@@ -100,11 +106,6 @@ double chance_rho(const struct bank *bank, const uint8_t *skip)
     return fmin(fmax(rho, 0), RHO_MOST);
 }
 
-static double innovation(const struct bank *bank, int32_t unit, int back, double zero, double rho)
-{
-    return bank_value(bank, unit, back) - zero - rho * (bank_value(bank, unit, back + 1) - zero);
-}
-
 static int by_size(const void *a, const void *b)
 {
     double one = *(const double *)a, other = *(const double *)b;
@@ -112,37 +113,34 @@ static int by_size(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* How many of the sorted values are not larger. */
-static int count_reached(const double *sorted, int count, double value)
+/* How many of the sorted values, filled up with infinity, are not larger. Without a branch: a
+ * million values are looked up in a large job. */
+static int count_reached(const double sorted[CHART_RING], double value)
 {
-    int low = 0, high = count;
+    int reached = 0;
 
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (sorted[middle] <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    for (int half = CHART_RING / 2; half > 0; half /= 2)
+        reached += sorted[reached + half - 1] <= value ? half : 0;
+    return reached;
 }
 
 /* The part of all innovations of the other units that are as large as each of the sorted ones. */
 static void count_tails(const struct bank *bank, enum chart_test test, double rho,
-                        const uint8_t *skip, const double *sorted, int count, double *ret_tails)
+                        const uint8_t *skip, const double sorted[CHART_RING], int count,
+                        double *ret_tails)
 {
-    int64_t reached[CHART_RING + 1] = {0}, all = 0, above = 0;
-    int kept = rows_kept(bank);
+    int64_t reached[CHART_RING] = {0}, all = 0, above = 0;
 
-    for (int32_t u = 0; u < bank->units; u++) {
-        double zero = bank_zero(bank, u, 0, test);
-        for (int back = 0; back + 1 < kept && skip[u] == 0; back++) {
-            double value = innovation(bank, u, back, zero, rho);
-            if (!isfinite(value))
+    for (int back = 0; back + 1 < rows_kept(bank); back++) {
+        const float *later = bank_row(bank, back), *earlier = bank_row(bank, back + 1);
+        for (int32_t u = 0; u < bank->units; u++) {
+            double zero = bank_zero(bank, u, 0, test);
+            double value = (double)later[u] - zero - rho * ((double)earlier[u] - zero);
+            if (skip[u] != 0 || !isfinite(value))
                 continue;
             all++;
             if (value >= sorted[0])
-                reached[count_reached(sorted, count, value)]++;
+                reached[count_reached(sorted, value)]++;
         }
     }
     for (int i = count; i > 0; i--) {
@@ -176,18 +174,19 @@ double chance_nats(const struct bank *bank, int32_t unit, int rows, enum chart_t
     skip[unit] = 1;
     double rho = chance_rho(bank, skip);
     for (int back = 0; back < rows && back + 1 < rows_kept(bank); back++) {
-        double value = innovation(bank, unit, back, zero, rho);
+        double value = bank_value(bank, unit, back) - zero -
+                       rho * (bank_value(bank, unit, back + 1) - zero);
         if (isfinite(value))
             values[count++] = value;
     }
     if (count == 0)
         return 0;
-    for (int i = 0; i < count; i++)
-        sorted[i] = values[i];
+    for (int i = 0; i < CHART_RING; i++)
+        sorted[i] = i < count ? values[i] : (double)INFINITY;
     qsort(sorted, (size_t)count, sizeof *sorted, by_size);
     count_tails(bank, test, rho, skip, sorted, count, tails);
     for (int i = 0; i < count; i++) {
-        double tail = tails[count_reached(sorted, count, values[i]) - 1];
+        double tail = tails[count_reached(sorted, values[i]) - 1];
         int n = i + 1;
 
         largest = fmax(largest, tail);

@@ -113,11 +113,18 @@ static size_t slot_back(const struct bank *bank, int back)
     return (size_t)(bank->pushed - 1 - back) % CHART_RING;
 }
 
-double bank_value(const struct bank *bank, int32_t unit, int back)
+const float *bank_row(const struct bank *bank, int back)
 {
     if (back >= bank->pushed || back >= CHART_RING)
-        return (double)NAN;
-    return (double)bank->ring[place(bank, slot_back(bank, back), unit)];
+        return NULL;
+    return bank->ring + place(bank, slot_back(bank, back), 0);
+}
+
+double bank_value(const struct bank *bank, int32_t unit, int back)
+{
+    const float *row = bank_row(bank, back);
+
+    return row != NULL ? (double)row[unit] : (double)NAN;
 }
 
 int64_t bank_step(const struct bank *bank, int back)

@@ -95,6 +95,8 @@ int bank_rows_since_onset(const struct bank *bank, int32_t unit, double level,
                           enum chart_test test);
 /* The residual `back` rows ago (0: newest), NAN when missing. */
 double bank_value(const struct bank *bank, int32_t unit, int back);
+/* All units' residuals of that row; NULL before the first. */
+const float *bank_row(const struct bank *bank, int back);
 /* The step number `back` rows ago; -1 before the first. */
 int64_t bank_step(const struct bank *bank, int back);
 
