@@ -50,7 +50,10 @@ struct model_config {
     double rank0_ratio;      /* rank 0's duties of its own; 1: none */
     /* Noise, as parts of the own time. */
     double noise, noise_lag1; /* deviation and lag-1 autocorrelation of a rank's own time */
-    double transfer_noise;    /* of a group's transfer */
+    /* What is new in a rank's noise is with this probability a draw from its own upper tail, beyond
+     * so many deviations: rare shocks, more often than they come. */
+    double shock_probability, shock_least;
+    double transfer_noise;                       /* of a group's transfer */
     double gpu_offset, tray_offset, rack_offset; /* persistent spread */
     double imbalance;             /* log deviation of a replica's work, each step anew */
     double expert_imbalance;      /* log deviation of an expert rank's load, drifting over steps */

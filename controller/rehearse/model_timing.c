@@ -31,9 +31,13 @@ static double warm_up(const struct model *model)
 
 static double next_noise(struct model *model, int32_t rank)
 {
-    double lag1 = model->config.noise_lag1;
-    double fresh = heavy_tail_draw(&model->tail, &model->random) * sqrt(1.0 - lag1 * lag1);
-    model->noise[rank] = lag1 * model->noise[rank] + model->config.noise * fresh;
+    const struct model_config *config = &model->config;
+    double lag1 = config->noise_lag1;
+    double drawn = heavy_tail_draw(&model->tail, &model->random);
+    if (config->shock_probability > 0 && random_unit(&model->random) < config->shock_probability)
+        drawn = heavy_tail_draw_above(config->shock_least, &model->random);
+    double fresh = drawn * sqrt(1.0 - lag1 * lag1);
+    model->noise[rank] = lag1 * model->noise[rank] + config->noise * fresh;
     return model->noise[rank];
 }
 

@@ -91,3 +91,14 @@ double heavy_tail_draw(const struct heavy_tail *tail, struct random *random)
         return sqrt(3.0 / 5.0) * t5_quantile((bin + fmax(part, 1e-9)) / TAIL_BINS);
     return tail->edges[bin] + part * (tail->edges[bin + 1] - tail->edges[bin]);
 }
+
+double heavy_tail_part_above(double least)
+{
+    return t5_below(-least / sqrt(3.0 / 5.0));
+}
+
+double heavy_tail_draw_above(double least, struct random *random)
+{
+    double part = heavy_tail_part_above(least) * (1.0 - random_unit(random));
+    return -sqrt(3.0 / 5.0) * t5_quantile(part);
+}

@@ -24,5 +24,8 @@ struct heavy_tail {
 
 void heavy_tail_init(struct heavy_tail *tail);
 double heavy_tail_draw(const struct heavy_tail *tail, struct random *random);
+/* Of those draws, one that lies above `least`, and how large a part of all these are. */
+double heavy_tail_draw_above(double least, struct random *random);
+double heavy_tail_part_above(double least);
 
 #endif

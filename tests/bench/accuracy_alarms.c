@@ -3,9 +3,12 @@
 #include "accuracy_alarms.h"
 
 #include "accuracy_report.h"
+#include "controller/rehearse/random.h"
 #include "detectors/engine.h"
 
 enum { JOB_STEPS = 5000 };
+/* One in a hundred steps of such a job: what is held against all ranks stays what it is. */
+static const double SHOCK_PROBABILITY = 1e-5;
 
 struct alarms {
     struct engine *engine;
@@ -22,7 +25,7 @@ static void feed(void *context, const struct sample *sample)
 }
 
 /* Only what detection of slow ranks needs is sent: the simulator's fast path. */
-static struct model_config healthy_config(int index, uint64_t seed)
+static struct model_config healthy_config(int index, const struct alarms_options *options)
 {
     static const double LAGS[] = {0.1, 0.3, 0.5, 0.85};
     static const double NOISE[] = {0.002, 0.004, 0.01, 0.02};
@@ -30,7 +33,7 @@ static struct model_config healthy_config(int index, uint64_t seed)
     struct model_config config = model_config_default();
 
     config.job = "bench/healthy";
-    config.seed = seed * 1000003 + (uint64_t)index;
+    config.seed = options->seed * 1000003 + (uint64_t)index;
     config.racks = 16;
     config.compute_ms = 4400; /* a step of about 5 s */
     config.transfer_ms = 400;
@@ -39,6 +42,8 @@ static struct model_config healthy_config(int index, uint64_t seed)
     config.noise = NOISE[index / 4 % 4];
     config.noise_lag1 = LAGS[index % 4];
     config.gc_probability = GC[index % 3];
+    config.shock_probability = options->shocks_over > 0 ? SHOCK_PROBABILITY : 0;
+    config.shock_least = options->shocks_over;
     config.tp = index % 5 == 4 ? 1 : 4;
     config.pp = index % 5 == 3 ? 4 : 1;
     return config;
@@ -63,9 +68,10 @@ static void take_verdicts(struct alarms *alarms, int index, FILE *out)
     }
 }
 
-static void run_job(struct alarms *alarms, int index, uint64_t seed, int64_t steps, FILE *out)
+static void run_job(struct alarms *alarms, int index, const struct alarms_options *options,
+                    int64_t steps, FILE *out)
 {
-    struct model_config config = healthy_config(index, seed);
+    struct model_config config = healthy_config(index, options);
     struct model *model = model_new(&config);
     struct job *job = model_job(model);
     struct engine_params params = engine_params_default();
@@ -84,11 +90,11 @@ static void run_job(struct alarms *alarms, int index, uint64_t seed, int64_t ste
     model_free(model);
 }
 
-void alarms_run_one(int index, uint64_t seed, FILE *out)
+void alarms_run_one(int index, const struct alarms_options *options, FILE *out)
 {
     struct alarms alarms = {0};
 
-    run_job(&alarms, index, seed, JOB_STEPS, out);
+    run_job(&alarms, index, options, JOB_STEPS, out);
 }
 
 /* A line a job, so that a run that takes hours can be followed, stopped and added to others. */
@@ -102,18 +108,18 @@ static void print_total(const struct alarms *alarms, int jobs)
     (void)fflush(stderr);
 }
 
-int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command, FILE *out)
+int alarms_run(const struct alarms_options *options, FILE *out)
 {
     struct alarms alarms = {0};
     int jobs = 0;
 
     (void)fputs("# Long false-alarm run\n\n", out);
-    report_machine(out, command);
+    report_machine(out, options->command);
     (void)fflush(out);
-    while ((double)alarms.rank_steps < rank_steps &&
-           (cpu_limit_s <= 0 || process_cpu_seconds() < cpu_limit_s)) {
-        double left = (rank_steps - (double)alarms.rank_steps) / 1024;
-        run_job(&alarms, jobs++, seed, left < JOB_STEPS ? (int64_t)left + 1 : JOB_STEPS, out);
+    while ((double)alarms.rank_steps < options->rank_steps &&
+           (options->cpu_limit_s <= 0 || process_cpu_seconds() < options->cpu_limit_s)) {
+        double left = (options->rank_steps - (double)alarms.rank_steps) / 1024;
+        run_job(&alarms, jobs++, options, left < JOB_STEPS ? (int64_t)left + 1 : JOB_STEPS, out);
         print_total(&alarms, jobs);
     }
     double months = alarms.rank_seconds / SECONDS_A_MONTH;
@@ -127,8 +133,16 @@ int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char 
         "| rank-steps | GPU-months | claims | evictions | infos | evictions in 10,000 GPU-months "
         "at most (95 %%) | CPU s "
         "|\n|---|---|---|---|---|---|---|\n| %.3e | %.0f | %d | %d | %d | %.1f | %.0f |\n",
-        jobs, (int)JOB_STEPS, (unsigned long long)seed, (double)alarms.rank_steps, months,
+        jobs, (int)JOB_STEPS, (unsigned long long)options->seed, (double)alarms.rank_steps, months,
         alarms.claims, alarms.evictions, alarms.infos,
         10000 * poisson_upper(alarms.evictions, months), process_cpu_seconds());
+    if (options->shocks_over > 0)
+        (void)fprintf(
+            out,
+            "\nOf what is new in a rank's noise one in %.0f was drawn beyond %g deviations: "
+            "as many such shocks as %.2e rank-steps have by themselves.\n",
+            1 / SHOCK_PROBABILITY, options->shocks_over,
+            (double)alarms.rank_steps * SHOCK_PROBABILITY /
+                heavy_tail_part_above(options->shocks_over));
     return alarms.evictions;
 }

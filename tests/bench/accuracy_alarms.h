@@ -5,11 +5,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Healthy jobs until rank_steps are through or cpu_limit_s is spent (0: no limit). Returns the
- * number of evictions that were advised. */
-int alarms_run(double rank_steps, double cpu_limit_s, uint64_t seed, const char *command,
-               FILE *out);
+/* shocks_over: beyond so many deviations the noise's own tail is drawn from more often than it
+ * comes; 0: it is not. */
+struct alarms_options {
+    double rank_steps, cpu_limit_s; /* 0: no limit */
+    uint64_t seed;
+    double shocks_over;
+    const char *command;
+};
+
+/* Healthy jobs until rank_steps are through or cpu_limit_s is spent. Returns the number of
+ * evictions that were advised. */
+int alarms_run(const struct alarms_options *options, FILE *out);
 /* One of those jobs, its claims on out. */
-void alarms_run_one(int index, uint64_t seed, FILE *out);
+void alarms_run_one(int index, const struct alarms_options *options, FILE *out);
 
 #endif

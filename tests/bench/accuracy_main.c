@@ -4,10 +4,12 @@
  * [--seed-a N] [--seed-b N]
  *                           [--engine-only] [--cpu-seconds S] [--markdown FILE [--append]] [--only
  * fault:INDEX | negative:INDEX]
- *     bench_detect_accuracy --false-alarms RANK_STEPS [--seed-b N] [--cpu-seconds S]
- * [--markdown FILE [--append]]
+ *     bench_detect_accuracy --false-alarms RANK_STEPS [--shocks DEVIATIONS] [--seed-b N]
+ * [--cpu-seconds S] [--markdown FILE [--append]]
  *     bench_detect_accuracy --delays JOBS [--seed-b N] [--markdown FILE [--append]]
  *
+ * --false-alarms writes a running total a job to stderr; sum_alarms.py adds runs up. With --shocks
+ * the noise's own tail beyond so many deviations is drawn from once in 100,000 rank-steps.
  * --delays runs so many calm jobs for each magnitude of one slow GPU, the engine alone.
  * --engine-only leaves the published rules out: their columns are empty then.
  * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's
@@ -26,7 +28,7 @@
 struct options {
     int faults, negatives, calibration, delays;
     uint64_t seed_a, seed_b;
-    double cpu_s, false_alarms, at_least;
+    double cpu_s, false_alarms, shocks_over, at_least;
     const char *markdown, *only;
     bool append, engine_only;
     struct scenario_sizes sizes;
@@ -183,6 +185,15 @@ static int run_delays(const struct options *options)
     return written ? 0 : 1;
 }
 
+static struct alarms_options alarms_options_of(const struct options *options)
+{
+    return (struct alarms_options){.rank_steps = options->false_alarms,
+                                   .cpu_limit_s = options->cpu_s,
+                                   .seed = options->seed_b,
+                                   .shocks_over = options->shocks_over,
+                                   .command = options->command};
+}
+
 static int run_only(const struct options *options)
 {
     static struct run_result result;
@@ -190,7 +201,8 @@ static int run_only(const struct options *options)
     bool negative = strncmp(options->only, "negative", 8) == 0;
 
     if (colon != NULL && strncmp(options->only, "job", 3) == 0) {
-        alarms_run_one((int)strtol(colon + 1, NULL, 10), options->seed_b, stdout);
+        struct alarms_options alarms = alarms_options_of(options);
+        alarms_run_one((int)strtol(colon + 1, NULL, 10), &alarms, stdout);
         return 0;
     }
     struct scenario scenario;
@@ -224,7 +236,8 @@ static int run_alarms(const struct options *options)
 
     if (out == NULL)
         return 1;
-    (void)alarms_run(options->false_alarms, options->cpu_s, options->seed_b, options->command, out);
+    struct alarms_options alarms = alarms_options_of(options);
+    (void)alarms_run(&alarms, out);
     if (options->markdown != NULL)
         (void)fclose(out);
     return 0;
@@ -252,6 +265,7 @@ static bool read_options(int argc, char **argv, struct options *options)
                                          {"engine-only", no_argument, NULL, 'E'},
                                          {"only", required_argument, NULL, 'o'},
                                          {"false-alarms", required_argument, NULL, 'F'},
+                                         {"shocks", required_argument, NULL, 'K'},
                                          {"delays", required_argument, NULL, 'D'},
                                          {NULL, 0, NULL, 0}};
     int option;
@@ -288,6 +302,8 @@ static bool read_options(int argc, char **argv, struct options *options)
             options->only = optarg;
         } else if (option == 'D') {
             options->delays = atoi(optarg);
+        } else if (option == 'K') {
+            options->shocks_over = strtod(optarg, NULL);
         } else if (option == 'F') {
             options->false_alarms = strtod(optarg, NULL);
         } else {

@@ -1,4 +1,5 @@
 #include "controller/rehearse/model.h"
+#include "controller/rehearse/random.h"
 #include "tests/harness/test.h"
 
 #include <math.h>
@@ -209,7 +210,25 @@ TEST(the_noise_has_the_deviation_and_correlation_that_were_asked_for)
     CU_ASSERT_DOUBLE_EQUAL(lag1, 0.6, 0.05);
 }
 
-TESTS(T(every_rank_sends_every_step_and_all_see_one_step_time),
+/* 1 % of Student's t of five degrees of freedom lies above 3.365 (published tables). */
+TEST(shocks_are_drawn_from_the_tail_that_the_noise_has)
+{
+    double least = 3.365 * sqrt(3.0 / 5.0);
+    struct random random;
+    int far = 0;
+
+    random_seed(&random, test_seed());
+    CU_ASSERT_DOUBLE_EQUAL(heavy_tail_part_above(least), 0.01, 1e-4);
+    for (int i = 0; i < 2000; i++) {
+        double drawn = heavy_tail_draw_above(least, &random);
+        CU_ASSERT(drawn >= least);
+        far += drawn > 1.5 * least;
+    }
+    CU_ASSERT_DOUBLE_EQUAL(far / 2000.0, heavy_tail_part_above(1.5 * least) / 0.01, 0.05);
+}
+
+TESTS(T(shocks_are_drawn_from_the_tail_that_the_noise_has),
+      T(every_rank_sends_every_step_and_all_see_one_step_time),
       T(two_models_of_one_seed_send_the_same_bytes),
       T(a_slow_gpu_has_the_largest_own_time_and_the_smallest_all_reduce),
       T(a_stalled_host_slows_its_tray_while_its_sms_starve),
