@@ -6,6 +6,7 @@
 struct call {
     struct actions *actions;
     char operation_id[OPERATION_ID_BYTES];
+    enum effect_kind asked;
     struct call *next, *previous;
 };
 
@@ -40,11 +41,12 @@ void actions_free(struct actions *actions)
     xfree(actions);
 }
 
-static struct call *call_new(struct actions *actions, const char *operation_id)
+static struct call *call_new(struct actions *actions, const struct effect *effect)
 {
     struct call *call = xcalloc(1, sizeof *call);
     call->actions = actions;
-    text_copy(call->operation_id, sizeof call->operation_id, operation_id);
+    call->asked = effect->kind;
+    text_copy(call->operation_id, sizeof call->operation_id, effect->action.operation_id);
     call->next = actions->first;
     if (call->next != NULL)
         call->next->previous = call;
@@ -62,19 +64,20 @@ static void call_done(void *context, const struct action_result *result)
         actions->first = call->next;
     if (call->next != NULL)
         call->next->previous = call->previous;
-    actions->fn(actions->context, call->operation_id, result);
+    actions->fn(actions->context, call->operation_id, call->asked, result);
     xfree(call);
 }
 
-static void answer(struct actions *actions, const struct action *action, enum outcome outcome,
+static void answer(struct actions *actions, const struct effect *effect, enum outcome outcome,
                    const char *reason)
 {
     struct action_result result = {.outcome = outcome, .poll = POLL_DONE, .reason = reason};
-    actions->fn(actions->context, action->operation_id, &result);
+    actions->fn(actions->context, effect->action.operation_id, effect->kind, &result);
 }
 
-static void capture(struct actions *actions, const struct action *action, int64_t now_ns)
+static void capture(struct actions *actions, const struct effect *effect, int64_t now_ns)
 {
+    const struct action *action = &effect->action;
     AUTO(json_free) struct json *params = NULL;
     if (action->params_json != NULL)
         ignore_status(
@@ -83,7 +86,7 @@ static void capture(struct actions *actions, const struct action *action, int64_
     captures_plan(actions->captures, action->incident_ref, action->job != NULL ? action->job : "",
                   around_ns - json_get_int(params, "before_ns", CAPTURE_BEFORE_NS),
                   around_ns + json_get_int(params, "after_ns", CAPTURE_AFTER_NS));
-    answer(actions, action, OUTCOME_SUCCEEDED, "the window is kept once its end has come");
+    answer(actions, effect, OUTCOME_SUCCEEDED, "the window is kept once its end has come");
 }
 
 void actions_run(struct actions *actions, const struct effect *effect, bool may_start,
@@ -91,17 +94,17 @@ void actions_run(struct actions *actions, const struct effect *effect, bool may_
 {
     const struct action *action = &effect->action;
     if (effect->kind == EFFECT_START && !may_start) {
-        answer(actions, action, OUTCOME_CANCELLED, "the intent was taken back before the start");
+        answer(actions, effect, OUTCOME_CANCELLED, "the intent was taken back before the start");
     } else if (action->verb == VERB_NOTIFY) {
         actions->ports.notify(actions->ports.self, action->incident_ref, action->params_json);
-        answer(actions, action, OUTCOME_SUCCEEDED, "told");
+        answer(actions, effect, OUTCOME_SUCCEEDED, "told");
     } else if (action->verb == VERB_CAPTURE) {
-        capture(actions, action, now_ns);
+        capture(actions, effect, now_ns);
     } else if (actions->ports.actuator == NULL) {
-        answer(actions, action, OUTCOME_REFUSED, "no actuator is configured (actuator.kind)");
+        answer(actions, effect, OUTCOME_REFUSED, "no actuator is configured (actuator.kind)");
     } else {
         struct actuator *actuator = actions->ports.actuator;
-        struct call *call = call_new(actions, action->operation_id);
+        struct call *call = call_new(actions, effect);
         if (effect->kind == EFFECT_POLL)
             actuator->poll(actuator->self, action, call_done, call);
         else

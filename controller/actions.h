@@ -9,7 +9,8 @@
 
 struct actions;
 
-typedef void actions_outcome_fn(void *context, const char *operation_id,
+/* asked: which question this answers, EFFECT_START or EFFECT_POLL. */
+typedef void actions_outcome_fn(void *context, const char *operation_id, enum effect_kind asked,
                                 const struct action_result *result);
 
 struct actions *actions_new(const struct pipeline_ports *ports, struct captures *captures,

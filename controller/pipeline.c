@@ -57,12 +57,17 @@ static void tell_held_verdicts(struct pipeline *pipeline);
 
 /* ---- act: what the core asked for, once it is durable ---- */
 
-static void on_outcome(void *context, const char *operation_id, const struct action_result *result)
+static void on_outcome(void *context, const char *operation_id, enum effect_kind asked,
+                       const struct action_result *result)
 {
     struct pipeline *pipeline = context;
-    if (result->poll == POLL_DONE)
+    bool is_taken = true;
+    if (asked == EFFECT_POLL)
+        is_taken = remediation_polled(pipeline->core, operation_id, result, pipeline->now_ns);
+    else
+        remediation_outcome(pipeline->core, operation_id, result, pipeline->now_ns);
+    if (is_taken && result->poll == POLL_DONE)
         pipeline->counts.outcomes[result->outcome]++;
-    remediation_outcome(pipeline->core, operation_id, result, pipeline->now_ns);
     drain(pipeline);
 }
 

@@ -122,6 +122,7 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     planner_fill_action(incident, planned, action);
     action->started_ns = core->now_ns;
     action->state = ACTION_STARTED;
+    action->next_poll_ns = core->now_ns + POLL_START_NS;
     core->actions_started++;
     AUTO_TEXT what = {0};
     text_add(&what, verb_name(action->verb));
@@ -135,7 +136,7 @@ static void launch(struct remediation *core, struct incident *incident, struct p
     record_timeline(core, incident, "action", "broomd", "%s [%s]", what.bytes,
                     action->operation_id);
     if (!action->aside)
-        look_wait_for(incident, "the cluster to answer: %s", verb_name(action->verb));
+        look_wait_for_answer(core, incident, action->verb);
     record_incident(core, incident);
     effect_push_action(core, EFFECT_START, incident, action, planned->reason);
 }
@@ -568,6 +569,7 @@ static void take_absent(struct remediation *core, struct incident *incident,
     bool is_late = !action->aside && incident->deadline_ns != 0 &&
                    core->now_ns >= incident->deadline_ns;
     action->state = ACTION_STARTED;
+    action->next_poll_ns = core->now_ns + POLL_START_NS;
     if (is_late || !remediation_may_start(core, action->operation_id)) {
         action->state = ACTION_POLLING;
         if (is_late || incident_has_ended(incident))
@@ -584,13 +586,12 @@ static void take_absent(struct remediation *core, struct incident *incident,
     effect_push_action(core, EFFECT_START, incident, action, "the cluster knew nothing of it");
 }
 
-static void take_poll(struct remediation *core, struct incident *incident,
-                      struct incident_action *action, const struct action_result *result)
+/* That it is absent is nothing to wait for: it is started again, or given up. */
+static void keep_answer(struct incident_action *action, const struct action_result *result)
 {
-    action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
-    action->restored = action->restored && result->poll == POLL_UNREACHABLE;
-    if (result->poll == POLL_ABSENT)
-        take_absent(core, incident, action);
+    bool tells = result->poll != POLL_ABSENT && result->reason != NULL && result->reason[0] != '\0';
+    xfree(action->answer);
+    action->answer = tells ? xstrdup(result->reason) : NULL;
 }
 
 /* The step went on without it; what it says of the power is as true. */
@@ -603,50 +604,109 @@ static void take_late_answer(struct remediation *core, struct incident *incident
     finish(core, incident, action, OUTCOME_SUCCEEDED, result->reason, result->response);
 }
 
-void act_outcome(struct remediation *core, struct incident *incident,
-                 struct incident_action *action, const struct action_result *result)
+/* What the step that waited for it makes of it. */
+static void conclude(struct remediation *core, struct incident *incident,
+                     struct incident_action *action, const struct action_result *result)
 {
-    enum outcome outcome = result->outcome;
     bool was_restored = action->restored;
-    if (action->state == ACTION_ENDED) {
-        take_late_answer(core, incident, action, result);
-        return;
-    }
-    if (action->state == ACTION_POLLING) {
-        take_poll(core, incident, action, result);
-        if (result->poll != POLL_DONE || outcome == OUTCOME_UNKNOWN)
-            return;
-    } else if (outcome == OUTCOME_UNKNOWN) {
-        action->state = ACTION_POLLING;
-        action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
-        record_outcome(core, incident, action, result->reason, result->response);
-        record_timeline(core, incident, "outcome", "broomd",
-                        "%s unknown%s%s: reading the world before anything else [%s]",
-                        verb_name(action->verb), result->reason != NULL ? ": " : "",
-                        result->reason != NULL ? result->reason : "", action->operation_id);
-        return;
-    }
-    finish(core, incident, action, outcome, result->reason, result->response);
+    action->restored = false;
+    finish(core, incident, action, result->outcome, result->reason, result->response);
     bool concerns_step = action->step >= 0 && action->step == incident->step;
     if (incident_has_ended(incident) || !concerns_step)
         return;
     /* One deadline is over the restart and what follows from it, which is still to be looked at. */
-    if (was_restored && outcome == OUTCOME_SUCCEEDED && incident->phase == PHASE_RESTARTING &&
-        core->now_ns >= incident->deadline_ns)
+    if (was_restored && result->outcome == OUTCOME_SUCCEEDED &&
+        incident->phase == PHASE_RESTARTING && core->now_ns >= incident->deadline_ns)
         look_give_step_time(core, incident);
     char reason[SENTENCE_BYTES];
-    snprintf(reason, sizeof reason, "%s %s", verb_name(action->verb), outcome_name(outcome));
+    snprintf(reason, sizeof reason, "%s %s", verb_name(action->verb),
+             outcome_name(result->outcome));
     look_dispatch(core, incident, event_of(incident, action), reason);
+}
+
+/* A poll that is under way may have read the world before the start reached it. */
+static void begin_polling(const struct remediation *core, struct incident_action *action)
+{
+    action->state = ACTION_POLLING;
+    action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
+    if (action->asked_ns == 0)
+        return;
+    action->asked_early = true;
+    action->next_poll_ns = action->asked_ns + POLL_AGAIN_NS;
+}
+
+void act_outcome(struct remediation *core, struct incident *incident,
+                 struct incident_action *action, const struct action_result *result)
+{
+    if (action->state == ACTION_ENDED) {
+        take_late_answer(core, incident, action, result);
+        return;
+    }
+    if (result->outcome != OUTCOME_UNKNOWN) {
+        conclude(core, incident, action, result);
+        return;
+    }
+    begin_polling(core, action);
+    record_outcome(core, incident, action, result->reason, result->response);
+    record_timeline(core, incident, "outcome", "broomd",
+                    "%s unknown%s%s: reading the world before anything else [%s]",
+                    verb_name(action->verb), result->reason != NULL ? ": " : "",
+                    result->reason != NULL ? result->reason : "", action->operation_id);
+}
+
+bool act_polled(struct remediation *core, struct incident *incident, struct incident_action *action,
+                const struct action_result *result)
+{
+    bool was_early = action->asked_early;
+    action->asked_ns = 0;
+    action->asked_early = false;
+    if (action->state == ACTION_ENDED) {
+        take_late_answer(core, incident, action, result);
+        return false;
+    }
+    if (action->state == ACTION_STARTED) {
+        action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
+        if (result->poll == POLL_RUNNING)
+            keep_answer(action, result);
+        return false;
+    }
+    if (was_early) {
+        action->next_poll_ns = core->now_ns;
+        return false;
+    }
+    if (result->poll == POLL_DONE && result->outcome != OUTCOME_UNKNOWN) {
+        conclude(core, incident, action, result);
+        return true;
+    }
+    action->next_poll_ns = core->now_ns + POLL_EVERY_NS;
+    action->restored = action->restored && result->poll == POLL_UNREACHABLE;
+    keep_answer(action, result);
+    if (result->poll == POLL_ABSENT)
+        take_absent(core, incident, action);
+    return false;
+}
+
+/* What broomd itself does is answered at once, and telling people is not read back from anywhere.
+ */
+static int64_t next_poll(const struct remediation *core, const struct incident_action *action)
+{
+    bool only_told = action->verb == VERB_NOTIFY &&
+                     (action->aside || action->state == ACTION_STARTED);
+    bool only_kept = action->verb == VERB_CAPTURE && action->state == ACTION_STARTED;
+    if (action->state == ACTION_ENDED || only_told || only_kept)
+        return INT64_MAX;
+    return action->next_poll_ns != 0 ? action->next_poll_ns : core->now_ns;
 }
 
 void act_poll_due(struct remediation *core, struct incident *incident)
 {
     for (size_t i = 0; i < incident->action_count; i++) {
         struct incident_action *action = &incident->actions[i];
-        bool only_told = action->aside && action->verb == VERB_NOTIFY;
-        if (action->state != ACTION_POLLING || only_told || core->now_ns < action->next_poll_ns)
+        if (core->now_ns < next_poll(core, action))
             continue;
         action->next_poll_ns = core->now_ns + POLL_AGAIN_NS;
+        action->asked_ns = core->now_ns;
+        action->asked_early = false; /* one that was lost is not waited for any more */
         if (action->restored && action->restored_poll_ns == 0)
             action->restored_poll_ns = core->now_ns;
         record_incident(core, incident);

@@ -4,7 +4,8 @@
  *
  * start may be called once for an operation id. When its answer is `unknown` (a time-out, a crash
  * between intent and outcome) the truth is found with poll, which only reads; start is called again
- * for the same id only when poll says `absent`.
+ * for the same id only when poll says `absent`. While start has not answered poll may be asked too:
+ * it then says what is waited for.
  */
 #ifndef BROOM_REMEDIATION_ACTUATOR_H
 #define BROOM_REMEDIATION_ACTUATOR_H

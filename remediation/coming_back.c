@@ -288,7 +288,7 @@ static void look_cordons(struct remediation *core, struct incident *incident)
     } else if (due.count > 0) {
         look_dispatch(core, incident, EVENT_REACHED_UNCORDON, "the hardware is validated");
     } else {
-        look_wait_for(incident, "the cluster to answer: %s", verb_name(VERB_UNCORDON));
+        look_wait_for_answer(core, incident, VERB_UNCORDON);
     }
     names_done(&cordoned);
     names_done(&due);

@@ -449,6 +449,22 @@ void remediation_outcome(struct remediation *core, const char *operation_id,
     end(core);
 }
 
+bool remediation_polled(struct remediation *core, const char *operation_id,
+                        const struct action_result *result, int64_t now_ns)
+{
+    bool is_taken = false;
+    begin(core, now_ns);
+    for (size_t i = 0; i < core->incident_count; i++) {
+        struct incident_action *action = incident_find_action(core->incidents[i], operation_id);
+        if (action == NULL)
+            continue;
+        is_taken = act_polled(core, core->incidents[i], action, result);
+        break;
+    }
+    end(core);
+    return is_taken;
+}
+
 void remediation_guards(struct remediation *core, struct remediation_guards guards, int64_t now_ns)
 {
     begin(core, now_ns);

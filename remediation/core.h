@@ -6,8 +6,8 @@
  * every input drain
  * remediation_next_effect. The records of one drain are one transaction; a START or POLL that
  * follows them is executed only after that transaction is durable, and only when
- * remediation_may_start still agrees at that moment. Every START and POLL is answered by exactly
- * one remediation_outcome.
+ * remediation_may_start still agrees at that moment. Every START is answered by exactly one
+ * remediation_outcome and every POLL by at most one remediation_polled.
  *
  * After a crash: remediation_new, remediation_set_policy, remediation_restore_control, then
  * remediation_restore for every incident that store_restore gives (ended ones too: they are the
@@ -96,9 +96,13 @@ MUST_CHECK enum status remediation_command(struct remediation *core,
                                            const struct remediation_command *command,
                                            int64_t now_ns, struct error *reterr);
 
-/* The answer to a START or a POLL. An unknown operation id is ignored (a late answer). */
+/* The answer to a START. An unknown operation id is ignored (a late answer). */
 void remediation_outcome(struct remediation *core, const char *operation_id,
                          const struct action_result *result, int64_t now_ns);
+/* The answer to a POLL. False: no outcome was taken from it, whatever it says; while a start is not
+ * answered a poll only tells what it waits for. */
+bool remediation_polled(struct remediation *core, const char *operation_id,
+                        const struct action_result *result, int64_t now_ns);
 
 /* All false until the first call: nothing is done before somebody vouches. */
 struct remediation_guards {

@@ -30,6 +30,8 @@ enum {
 #define MEMORY_NS           (7 * DAY_NS)      /* ended incidents, repeat offenders */
 #define LOOK_AGAIN_NS       (SECOND_NS / 4)   /* between two looks that only progress asks for */
 #define POLL_EVERY_NS       (5 * SECOND_NS)
+#define POLL_START_NS       (10 * SECOND_NS) /* a start that is not answered yet */
+#define ANSWER_RECORD_NS    (60 * SECOND_NS) /* between two records of what the cluster waits for */
 #define RETRY_AFTER_NS      (10 * SECOND_NS) /* times the number of the try */
 #define DESCRIBE_SOON_NS    (2 * SECOND_NS)  /* while a step waits for the world */
 #define DESCRIBE_LATER_NS   (15 * SECOND_NS) /* while hardware or spares are waited for */
@@ -176,12 +178,19 @@ int64_t look_settle_end(const struct remediation *core, const struct incident *i
  * again. */
 bool look_is_unseen(const struct remediation *core, const struct incident *incident);
 void look_wait_for(struct incident *incident, const char *format, ...) PRINTF_LIKE(2, 3);
+/* For the cluster to answer the action of this verb that is under way, with what it last said that
+ * it waits for. */
+void look_wait_for_answer(const struct remediation *core, struct incident *incident,
+                          enum verb verb);
 
 /* act.c: commands of the table -> actions; outcomes -> events. */
 void act_run(struct remediation *core, struct incident *incident, enum fsm_command command);
 void act_poll_due(struct remediation *core, struct incident *incident);
 void act_outcome(struct remediation *core, struct incident *incident,
                  struct incident_action *action, const struct action_result *result);
+/* As remediation_polled. */
+bool act_polled(struct remediation *core, struct incident *incident, struct incident_action *action,
+                const struct action_result *result);
 int act_tries(const struct incident *incident, int step);
 /* Where the doing of `verb` to one node stands, beside the plan. */
 enum aside_state {

@@ -140,6 +140,7 @@ static void action_done(struct incident_action *action)
     names_done(&action->nodes);
     names_done(&action->spares);
     xfree(action->params_json);
+    xfree(action->answer);
 }
 
 static void node_done(struct incident_node *node)

@@ -73,6 +73,12 @@ struct incident_action {
     enum outcome outcome; /* once ended */
     int64_t started_ns, ended_ns;
     int64_t next_poll_ns;
+    int64_t asked_ns;         /* when the poll under way was asked; 0 none is */
+    bool asked_early;         /* that was before the start was answered: it tells nothing now */
+    char *answer;             /* owned, or NULL: what the cluster last said that it waits for;;
+                                 not of the record, for it may change with every poll */
+    bool answer_unrecorded;   /* it changed since the incident's record */
+    int64_t answer_record_ns; /* when a change of it was last recorded; 0 never */
     bool restored;            /* under way when it was read from the store, and no poll since has
                                  told what became of it */
     int64_t restored_poll_ns; /* when the first of those polls was asked; 0 not yet */

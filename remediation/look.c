@@ -32,6 +32,38 @@ void look_wait_for(struct incident *incident, const char *format, ...)
     incident->dirty = true;
 }
 
+static struct incident_action *under_way(struct incident *incident, enum verb verb)
+{
+    for (size_t i = 0; i < incident->action_count; i++)
+        if (incident->actions[i].verb == verb && incident->actions[i].state != ACTION_ENDED)
+            return &incident->actions[i];
+    return NULL;
+}
+
+void look_wait_for_answer(const struct remediation *core, struct incident *incident, enum verb verb)
+{
+    char sentence[SENTENCE_BYTES];
+    struct incident_action *action = under_way(incident, verb);
+    if (action == NULL || action->answer == NULL) {
+        look_wait_for(incident, "the cluster to answer: %s", verb_name(verb));
+        return;
+    }
+    snprintf(sentence, sizeof sentence, "the cluster to answer: %s: %.200s", verb_name(verb),
+             action->answer);
+    if (strcmp(sentence, incident->waiting_for) != 0) {
+        text_copy(incident->waiting_for, sizeof incident->waiting_for, sentence);
+        action->answer_unrecorded = true;
+    }
+    /* It may count seconds or pods: people see each change, the records one in a while. */
+    if (action->answer_unrecorded &&
+        (action->answer_record_ns == 0 ||
+         core->now_ns - action->answer_record_ns >= ANSWER_RECORD_NS)) {
+        action->answer_unrecorded = false;
+        action->answer_record_ns = core->now_ns;
+        incident->dirty = true;
+    }
+}
+
 /* GPU-hours: all of the job's while it stood still, the slow part while it was slow. Steps: those
  * between the checkpoint that it went back to and where it was. */
 static void count_cost(const struct remediation *core, struct incident *incident)
@@ -605,6 +637,15 @@ static void wait_for_clear(struct incident *incident)
                                 : "its clear: the plan only records");
 }
 
+/* Behind an action that is not answered nothing else says what is waited for; a restart's wait is
+ * told by what the cluster shows of the job. */
+static void wait_for_action(const struct remediation *core, struct incident *incident)
+{
+    const struct incident_action *action = incident_running_action(incident);
+    if (action != NULL && !incident->observer_suspect && incident->phase != PHASE_RESTARTING)
+        look_wait_for_answer(core, incident, action->verb);
+}
+
 void look_incident(struct remediation *core, struct incident *incident)
 {
     for (int i = 0; i < LOOK_ROUNDS_MAX; i++) {
@@ -631,6 +672,7 @@ void look_incident(struct remediation *core, struct incident *incident)
         if (incident->phase == phase && incident->status == status && incident->step == step)
             break;
     }
+    wait_for_action(core, incident);
     wait_for_clear(incident);
 }
 

@@ -168,7 +168,7 @@ void place_watch(struct remediation *core, struct incident *incident)
     if (job != NULL && job->waiting_for[0] != '\0')
         look_wait_for(incident, "%s", job->waiting_for);
     else if (incident->phase == PHASE_RESTARTING)
-        look_wait_for(incident, "the cluster to answer: %s", verb_name(VERB_RESTART_JOB));
+        look_wait_for_answer(core, incident, VERB_RESTART_JOB);
     else
         look_wait_for(incident, "the scheduler to place job %.150s", incident->job);
 }

@@ -248,9 +248,8 @@ static void look_at_pod(void *context, const struct workload_pod *pod)
 
 /* ---- one look ---- */
 
-static void say_left(struct pod_operation *operation, const char *what)
+static void say_left(const struct pod_operation *operation, const char *what, struct text *reason)
 {
-    struct text *reason = &operation->base.reason;
     text_addf(reason, "%s; %zu left: %s", what, operation->left,
               operation->named.length > 0 ? operation->named.bytes : "");
     if (operation->left > NAMED_MAX)
@@ -283,7 +282,7 @@ static void look(void *context)
         operation_end(&operation->base, OUTCOME_SUCCEEDED, POLL_DONE);
     } else if (clock_now_ns() >= operation->limit_ns) {
         if (is_seen)
-            say_left(operation, "time is over");
+            say_left(operation, "time is over", &operation->base.reason);
         else
             text_add(&operation->base.reason, reason);
         operation_end(&operation->base, OUTCOME_TRANSIENT, POLL_DONE);
@@ -336,15 +335,30 @@ void pod_actions_start(struct pod_actions *actions, const struct action *action,
     loop_timer_set(operation->timer, 0);
 }
 
+static const struct pod_operation *find_start(const struct pod_actions *actions,
+                                              const char *operation_id)
+{
+    for (const struct operation *each = actions->operations.first; each != NULL; each = each->next)
+        if (!each->is_poll && strcmp(each->action.operation_id, operation_id) == 0)
+            return (const struct pod_operation *)(const void *)each;
+    return NULL;
+}
+
 void pod_actions_poll(struct pod_actions *actions, const struct action *action,
                       action_done_fn *done, void *context)
 {
     const char *reason = "";
-    bool is_running = operations_are_starting(&actions->operations, action->operation_id);
-    if (is_running || !workloads_are_synced(actions->workloads, &reason)) {
-        operation_refuse(&actions->operations, action, OUTCOME_UNKNOWN,
-                         is_running ? POLL_RUNNING : POLL_UNREACHABLE,
-                         is_running ? "it is under way here" : reason, done, context);
+    const struct pod_operation *running = find_start(actions, action->operation_id);
+    if (running != NULL) {
+        AUTO_TEXT sentence = {0};
+        say_left(running, "under way here", &sentence);
+        operation_refuse(&actions->operations, action, OUTCOME_UNKNOWN, POLL_RUNNING,
+                         sentence.bytes, done, context);
+        return;
+    }
+    if (!workloads_are_synced(actions->workloads, &reason)) {
+        operation_refuse(&actions->operations, action, OUTCOME_UNKNOWN, POLL_UNREACHABLE, reason,
+                         done, context);
         return;
     }
     struct pod_operation *operation = operation_new(actions, action, done, context);
@@ -354,7 +368,7 @@ void pod_actions_poll(struct pod_actions *actions, const struct action *action,
         workloads_pods_on(actions->workloads, operation->base.nodes.items[i], look_at_pod,
                           operation);
     if (operation->left > 0)
-        say_left(operation, "not done");
+        say_left(operation, "not done", &operation->base.reason);
     else
         text_add(&operation->base.reason, "no such pod is left");
     operation_end(&operation->base, operation->left > 0 ? OUTCOME_UNKNOWN : OUTCOME_SUCCEEDED,

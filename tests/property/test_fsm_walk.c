@@ -246,17 +246,16 @@ static void check_ledger(struct walk *walk)
 
 /* --- a cluster that cannot be relied on --- */
 
-static void answer(struct walk *walk, const char *operation_id, enum outcome outcome,
-                   enum poll_state poll)
+static void answer(struct walk *walk, const char *operation_id, enum outcome outcome)
 {
-    struct action_result result = {.outcome = outcome, .poll = poll, .reason = "walk"};
+    struct action_result result = {.outcome = outcome, .reason = "walk"};
     remediation_outcome(walk->sim.core, operation_id, &result, walk->sim.now_ns);
 }
 
 static void start(struct walk *walk, const struct action *action)
 {
     if (!remediation_may_start(walk->sim.core, action->operation_id)) {
-        answer(walk, action->operation_id, OUTCOME_CANCELLED, POLL_RUNNING);
+        answer(walk, action->operation_id, OUTCOME_CANCELLED);
         return;
     }
     struct sim_op *op = sim_op(&walk->sim, action->operation_id);
@@ -290,18 +289,20 @@ static void start(struct walk *walk, const struct action *action)
         text_copy(late->operation_id, sizeof late->operation_id, action->operation_id);
         return;
     }
-    answer(walk, action->operation_id, outcome, POLL_RUNNING);
+    answer(walk, action->operation_id, outcome);
 }
 
 static void poll(struct walk *walk, const struct action *action)
 {
     struct sim_op *op = sim_op(&walk->sim, action->operation_id);
     bool done = op != NULL && op->started > 0;
-    if (chance(walk, 0.2))
-        answer(walk, action->operation_id, OUTCOME_UNKNOWN, POLL_UNREACHABLE);
-    else
-        answer(walk, action->operation_id, done ? OUTCOME_SUCCEEDED : OUTCOME_UNKNOWN,
-               done ? POLL_DONE : POLL_ABSENT);
+    bool silent = chance(walk, 0.2);
+    struct action_result result = {.outcome = done && !silent ? OUTCOME_SUCCEEDED : OUTCOME_UNKNOWN,
+                                   .poll = silent ? POLL_UNREACHABLE
+                                           : done ? POLL_DONE
+                                                  : POLL_ABSENT,
+                                   .reason = "walk"};
+    remediation_polled(walk->sim.core, action->operation_id, &result, walk->sim.now_ns);
 }
 
 static void restart_daemon(struct walk *walk)
@@ -463,7 +464,7 @@ static void late_answers(struct walk *walk)
         }
         struct late late = walk->late[i];
         walk->late[i] = walk->late[--walk->late_count];
-        answer(walk, late.operation_id, late.outcome, POLL_RUNNING);
+        answer(walk, late.operation_id, late.outcome);
         drain(walk);
     }
 }

@@ -110,6 +110,40 @@ TEST(a_pod_that_a_budget_keeps_is_asked_again_and_in_the_end_named_with_it)
     pod_bench_close(&test);
 }
 
+static void stop(void *context)
+{
+    loop_stop(context);
+}
+
+TEST(a_poll_of_a_drain_under_way_names_what_keeps_it)
+{
+    struct pod_bench test;
+    pod_bench_open(&test);
+    tell_other(&test, "web-1", "ReplicaSet", NULL);
+    fake_set(&test.bench.client, POD("web-1"), "{\"metadata\":{\"labels\":{\"app\":\"web\"}}}");
+    fake_set(&test.bench.client, BUDGETS,
+             "{\"items\":[{\"metadata\":{\"name\":\"web-min\"},\"spec\":{\"selector\":{"
+             "\"matchLabels\":{\"app\":\"web\"}}}}]}");
+    fake_answer_next(&test.bench.client, "POST", EVICTION("web-1"), KUBE_BLOCKED, "budget");
+    struct action action = move(VERB_DRAIN);
+    struct loop_timer *timer = loop_timer_new(test.bench.loop, stop, test.bench.loop);
+    action.params_json = "{\"timeout_ns\":8640000000000000}";
+    pod_actions_start(test.pods, &action, on_result, &test.bench);
+    for (int i = 0; i < 200 && strstr(test.bench.reason, "web-min") == NULL; i++) {
+        loop_timer_set(timer, INT64_C(20000000));
+        loop_run(test.bench.loop);
+        pod_actions_poll(test.pods, &action, on_result, &test.bench);
+        loop_run(test.bench.loop);
+        CU_ASSERT_EQUAL(test.bench.result.outcome, OUTCOME_UNKNOWN);
+        CU_ASSERT_EQUAL(test.bench.result.poll, POLL_RUNNING);
+    }
+    CU_ASSERT_PTR_NOT_NULL(strstr(test.bench.reason, "under way here; 1 left: pod default/web-1 on "
+                                                     "gb-2 is kept by disruption budget web-min"));
+    CU_ASSERT_EQUAL(count_writes(&test.bench, "POST", "/eviction"), 1);
+    loop_timer_free(timer);
+    pod_bench_close(&test);
+}
+
 TEST(a_drain_that_is_not_allowed_says_so_at_once)
 {
     struct pod_bench test;
@@ -261,6 +295,7 @@ TEST(what_is_left_of_it_is_found_by_looking)
 
 TESTS(T(a_drain_evicts_what_is_not_the_job_s_and_waits_until_it_is_gone),
       T(a_pod_that_a_budget_keeps_is_asked_again_and_in_the_end_named_with_it),
+      T(a_poll_of_a_drain_under_way_names_what_keeps_it),
       T(a_drain_that_is_not_allowed_says_so_at_once),
       T(a_pod_that_never_ends_is_named_when_time_is_over),
       T(only_the_job_s_own_pods_that_never_end_are_deleted_by_force),

@@ -21,6 +21,7 @@ struct bench {
     char operation_id[OPERATION_ID_BYTES];
     enum outcome outcome;
     enum poll_state poll;
+    enum effect_kind asked;
 };
 
 static void keep_call(struct bench *bench, action_done_fn *done, void *context)
@@ -54,9 +55,11 @@ static void notify(void *self, const char *incident_ref, const char *params_json
     bench->notified++;
 }
 
-static void on_outcome(void *context, const char *operation_id, const struct action_result *result)
+static void on_outcome(void *context, const char *operation_id, enum effect_kind asked,
+                       const struct action_result *result)
 {
     struct bench *bench = context;
+    bench->asked = asked;
     bench->answered++;
     text_copy(bench->operation_id, sizeof bench->operation_id, operation_id);
     bench->outcome = result->outcome;
@@ -179,8 +182,13 @@ TEST(answers_may_come_in_any_order_and_each_finds_its_action)
     run(&bench, EFFECT_START, VERB_CORDON, "INC-1/0/2/1", true);
     run(&bench, EFFECT_START, VERB_CORDON, "INC-2/0/2/1", true);
     run(&bench, EFFECT_START, VERB_CORDON, "INC-3/0/2/1", true);
+    run(&bench, EFFECT_POLL, VERB_CORDON, "INC-3/0/2/1", true);
     answer(&bench, 1, OUTCOME_REFUSED);
     CU_ASSERT_STRING_EQUAL(bench.operation_id, "INC-2/0/2/1");
+    CU_ASSERT_EQUAL(bench.asked, EFFECT_START);
+    answer(&bench, 3, OUTCOME_UNKNOWN);
+    CU_ASSERT_STRING_EQUAL(bench.operation_id, "INC-3/0/2/1");
+    CU_ASSERT_EQUAL(bench.asked, EFFECT_POLL);
     answer(&bench, 2, OUTCOME_TRANSIENT);
     CU_ASSERT_STRING_EQUAL(bench.operation_id, "INC-3/0/2/1");
     answer(&bench, 0, OUTCOME_SUCCEEDED);

@@ -35,8 +35,7 @@ struct sim_node {
 struct sim_op {
     char id[OPERATION_ID_BYTES];
     enum verb verb;
-    int started; /* times that the cluster carried it out */
-    int polled;
+    int started, polled; /* times that the cluster carried it out, and was asked about it */
     enum outcome outcome;
     size_t node_count;
 };
@@ -67,11 +66,11 @@ struct sim {
     const char *elsewhere; /* the scheduler takes this node instead of the first spare */
     bool restart_waits;    /* a restart is answered when the job runs again, not before */
     char waiting_restart[OPERATION_ID_BYTES];
-    const char *response;              /* of whatever is started; NULL none */
-    bool poll_silent, poll_unanswered; /* a poll is answered with `running`, or not at all */
-    bool force_delete_does_nothing;
-    bool swallow_restart; /* accepted and never done */
-    bool world_known, answers_unknown, loses_restart;
+    const char *response, *poll_reason; /* of whatever is started or polled; NULL none */
+    bool poll_silent, poll_unanswered;  /* a poll is answered with `running`, or not at all */
+    bool unanswered;                    /* a start of bad_verb is carried out and never answered */
+    bool force_delete_does_nothing, swallow_restart; /* accepted and never done */
+    bool world_known, answers_unknown, loses_restart, paused;
     enum verb bad_verb; /* the next bad_count starts of it end so, and do nothing */
     enum outcome bad_outcome;
     int bad_count, bad_partly; /* the last bad_partly of them do all nodes but the last */
@@ -88,7 +87,6 @@ struct sim {
     int crash_at; /* index of the START, or of the commit, at which to crash; -1 never */
     int start_count, commit_count, crashes;
     void (*redeliver)(struct sim *); /* what the detector says again after a crash; may be NULL */
-    bool paused;
     struct policy_set *(*make_policies)(void);
     enum mode daemon_mode;
 };
@@ -405,6 +403,8 @@ static SIM_UNUSED bool sim_start(struct sim *sim, const struct action *action)
         sim_crash_now(sim);
         return false;
     }
+    if (sim->unanswered && action->verb == sim->bad_verb)
+        return true;
     if (sim->restart_waits && action->verb == VERB_RESTART_JOB) {
         text_copy(sim->waiting_restart, sizeof sim->waiting_restart, action->operation_id);
         return true;
@@ -425,10 +425,10 @@ static SIM_UNUSED void sim_poll(struct sim *sim, const struct action *action)
                                    .poll = sim->poll_silent ? POLL_RUNNING
                                            : done           ? POLL_DONE
                                                             : POLL_ABSENT,
-                                   .reason = "polled"};
+                                   .reason = sim->poll_reason};
     if (op != NULL)
         op->polled++;
-    remediation_outcome(sim->core, action->operation_id, &result, sim->now_ns);
+    remediation_polled(sim->core, action->operation_id, &result, sim->now_ns);
 }
 
 static SIM_UNUSED struct world_node sim_world_node(struct sim *sim, const struct sim_node *node)

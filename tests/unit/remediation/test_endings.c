@@ -290,7 +290,7 @@ TEST(a_cordon_that_failed_partly_after_it_was_declined_is_given_back)
     struct action_result late = {
         .outcome = OUTCOME_TRANSIENT, .poll = POLL_DONE, .reason = "n0-17 is busy"};
     sim.world_known = true;
-    remediation_outcome(sim.core, id, &late, sim.now_ns);
+    remediation_polled(sim.core, id, &late, sim.now_ns);
     sim_drain(&sim);
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(count_cordoned(&sim), 0);

@@ -117,8 +117,9 @@ TEST(a_fence_that_never_answers_is_passed_by_and_its_late_answer_still_counts)
     sim_run(&sim, 10);
     CU_ASSERT_EQUAL(sim.force_deletes, 0);
     CU_ASSERT_TRUE(waits_for(&sim, "nobody says that it is off"));
-    struct action_result late = {.outcome = OUTCOME_SUCCEEDED, .reason = "off at last"};
-    remediation_outcome(sim.core, "INC-1/0/4/1", &late, sim.now_ns);
+    struct action_result late = {
+        .outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE, .reason = "off at last"};
+    remediation_polled(sim.core, "INC-1/0/4/1", &late, sim.now_ns);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 300));
     CU_ASSERT_EQUAL(sim.force_deletes, 1);
     sim_done(&sim);

@@ -95,7 +95,7 @@ TEST(a_drain_that_ends_after_a_person_took_the_node_back_is_no_success)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_CANCELLED, 60));
     struct action_result late = {
         .outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE, .reason = "the last pod left"};
-    remediation_outcome(sim.core, "INC-1/0/3/1", &late, sim.now_ns);
+    remediation_polled(sim.core, "INC-1/0/3/1", &late, sim.now_ns);
     sim_run(&sim, 600);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CANCELLED);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
