@@ -237,6 +237,8 @@ static enum status start_kubernetes(struct app *app, struct error *reterr)
                                        .reads_only = config->mode == MODE_OBSERVE,
                                        .may_act = may_act,
                                        .may_act_context = app,
+                                       .rail = app_topology_rail,
+                                       .rail_context = app,
                                        .limits = kube_limits_default()};
     params.limits.calls_per_s = config->kube_calls_per_s;
     params.limits.burst = 2 * config->kube_calls_per_s;
@@ -457,6 +459,7 @@ static void stop(struct app *app)
         loop_signal_free(app->signals[i]);
     loop_free(app->loop);
     inventory_free(app->inventory);
+    rails_free(app->rails);
     text_done(&app->policy_names);
     config_free(app->config);
 }

@@ -13,6 +13,7 @@
 #include "controller/io/http_client.h"
 #include "controller/io/recorder.h"
 #include "controller/pipeline.h"
+#include "controller/rails.h"
 #include "controller/store/embedded/embedded.h"
 #include "controller/store/store.h"
 #include "controller/topology/inventory.h"
@@ -26,7 +27,8 @@ struct app {
     struct actuator *kubernetes; /* the same, or what it wraps; NULL: of another kind */
     struct actuator dry_run;     /* what actuator points to when no other is configured */
     struct inventory *inventory; /* where nodes stand; app_topology.h */
-    int64_t inventory_told_ns;   /* real time at which jobs and world last told it */
+    struct rails *rails;         /* NULL: not read yet */
+    int64_t inventory_told_ns;   /* real time at which jobs and world last told both */
     struct pipeline *pipeline;
     struct embedded *embedded; /* NULL with a database of the site */
     struct store *store;       /* NULL until there is something to connect to */

@@ -95,6 +95,22 @@ static void learn_world(struct app *app)
                 world->nodes[n].rack, world->nodes[n].nvlink_domain);
 }
 
+/* Before the core is restored an incident that is open would be taken for none. */
+static void read_rails(struct app *app)
+{
+    if (!app->config->write_topology_labels || !app->is_restored)
+        return;
+    rails_free(app->rails);
+    app->rails = rails_read(pipeline_core(app->pipeline), pipeline_jobs(app->pipeline),
+                            app->inventory, clock_now_ns());
+}
+
+enum rail_state app_topology_rail(void *self, const char *node)
+{
+    const struct app *app = self;
+    return app->rails != NULL ? rails_of(app->rails, node) : RAIL_UNREAD;
+}
+
 /* ---- what changed ---- */
 
 /* Only who may write takes them: with another broomd in charge they wait, bounded, and are those of
@@ -119,6 +135,7 @@ void app_topology_tick(struct app *app)
         app->inventory_told_ns = now_ns;
         learn_jobs(app);
         learn_world(app);
+        read_rails(app);
     }
     record_changes(app);
 }

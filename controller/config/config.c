@@ -81,7 +81,7 @@ static const struct option OPTIONS[] = {
     {"actuator.kubeconfig", TYPE_TEXT, AT(kubeconfig), "", 0, 0, 0, NULL, "kubernetes: file that says where the API server is and who we are; empty: the pod's own"},
     {"actuator.context", TYPE_TEXT, AT(kube_context), "", 0, 0, 0, NULL, "kubernetes: context of the kubeconfig; empty: its current one"},
     {"actuator.rack_label", TYPE_TEXT, AT(rack_label), "", 0, 0, 0, NULL, "kubernetes: node label that names the rack; empty: HyperNode of tier 1, else nvidia.com/gpu.clique"},
-    {"actuator.write_topology_labels", TYPE_BOOL, AT(write_topology_labels), "false", 0, 0, 0, NULL, "kubernetes: put broomwagon.io/rack and tray on nodes; never in mode observe"},
+    {"actuator.write_topology_labels", TYPE_BOOL, AT(write_topology_labels), "false", 0, 0, 0, NULL, "kubernetes: put broomwagon.io/rack, tray and rail on nodes; never in mode observe"},
     {"actuator.calls_per_s", TYPE_NUMBER, AT(kube_calls_per_s), "20", 1, 10000, 0, NULL, "kubernetes: reads of the API server at most; actions have a share of their own"},
     {"actuator.slurm_tools", TYPE_TEXT, AT(slurm_tools), "", 0, 0, 0, NULL, "slurm: folder of scontrol and scancel; empty: PATH"},
     {"actuator.slurm_conf", TYPE_TEXT, AT(slurm_conf), "", 0, 0, 0, NULL, "slurm: slurm.conf of the tools; empty: where Slurm looks itself"},

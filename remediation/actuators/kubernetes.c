@@ -435,7 +435,9 @@ enum status kubernetes_new(struct loop *loop, struct http_client *client,
                                        .nodes = kubernetes->nodes,
                                        .inventory = params->inventory,
                                        .rack_label = params->rack_label,
-                                       .write_labels = params->write_topology_labels};
+                                       .write_labels = params->write_topology_labels,
+                                       .rail = params->rail,
+                                       .rail_context = params->rail_context};
     kubernetes->may_act = params->may_act;
     kubernetes->may_act_context = params->may_act_context;
     kubernetes->topology = topology_new(&topology);

@@ -33,16 +33,19 @@
 #include "controller/kube/kube_client.h"
 #include "controller/topology/inventory.h"
 #include "remediation/actuator.h"
+#include "remediation/actuators/kubernetes_topology.h"
 
 struct kubernetes_params {
     const char *kubeconfig;         /* path; "" in-cluster */
     const char *context;            /* of the kubeconfig; "" its current one */
     const char *rack_label;         /* label that names a node's rack; "" HyperNode, else clique */
     struct inventory *inventory;    /* lent: told what the cluster says; NULL: one of its own */
-    bool write_topology_labels;     /* broomwagon.io/rack and tray, where the site asks for it */
+    bool write_topology_labels;     /* broomwagon.io/rack, tray, rail, where the site asks for it */
     bool reads_only;                /* mode observe: no Events, no labels, and nothing is begun */
     bool (*may_act)(void *context); /* asked before labels are written; NULL: they may be */
     void *may_act_context;
+    enum rail_state (*rail)(void *context, const char *node); /* NULL: nobody looks */
+    void *rail_context;
     struct kube_limits limits;
 };
 

@@ -16,6 +16,7 @@ enum { WRITES_AT_ONCE = 8 };
 
 #define LABEL_RACK "broomwagon.io/rack"
 #define LABEL_TRAY "broomwagon.io/tray"
+#define LABEL_RAIL "broomwagon.io/rail"
 
 /* A node that a HyperNode names. Both are the HyperNode's. */
 struct named {
@@ -34,7 +35,6 @@ struct topology {
     size_t named_count, named_capacity;
     bool is_changed;
     uint64_t generation; /* of the nodes, when the inventory was last told */
-    int64_t written;     /* version of the inventory whose labels are all there; -1 none */
     int32_t under_way;   /* label patches */
 };
 
@@ -245,36 +245,76 @@ static bool is_same(const char *have, const char *want)
     return strcmp(have != NULL ? have : "", want) == 0;
 }
 
-/* One patch of our own two labels; where the inventory is silent, what stands there stays. */
-static bool write_labels(struct topology *topology, size_t index)
+/* What a label is to be. NULL: nothing is known, and what stands there stays; "": it is to go. */
+struct wanted_label {
+    const char *key, *value;
+};
+enum { LABELS_WRITTEN = 3 };
+
+/* Rails of a node that is not Ready are not known, whatever carried a step an hour ago. A word that
+ * nobody stands for goes: it would be believed. */
+static const char *rail_value(const struct topology *topology, const char *node)
+{
+    enum rail_state state = topology->params.rail != NULL
+                                ? topology->params.rail(topology->params.rail_context, node)
+                                : RAIL_UNREAD;
+    switch (state) {
+    case RAIL_UNREAD:
+        return NULL;
+    case RAIL_READY:
+        return node_cache_is_ready(topology->params.nodes, node) ? "ready" : "";
+    case RAIL_DEGRADED:
+        return "degraded";
+    case RAIL_UNKNOWN:
+        break;
+    }
+    return "";
+}
+
+static void find_wanted(const struct topology *topology, const char *node, char tray[16],
+                        struct wanted_label ret_wanted[LABELS_WRITTEN])
+{
+    struct inventory_node seen;
+    bool is_placed = inventory_find(topology->inventory, node, &seen) && seen.rack != NULL &&
+                     is_label_value(seen.rack);
+    bool has_tray = is_placed && seen.tray != INVENTORY_UNKNOWN;
+    if (has_tray)
+        snprintf(tray, 16, "%" PRId32, seen.tray);
+    ret_wanted[0] = (struct wanted_label){LABEL_RACK, is_placed ? seen.rack : NULL};
+    ret_wanted[1] = (struct wanted_label){LABEL_TRAY, has_tray ? tray : NULL};
+    ret_wanted[2] = (struct wanted_label){LABEL_RAIL, rail_value(topology, node)};
+}
+
+/* One patch of our own labels, where one of them is not as it is to be. */
+static void write_labels(struct topology *topology, size_t index)
 {
     struct node_cache *nodes = topology->params.nodes;
     const char *name = node_cache_name(nodes, index);
-    struct inventory_node seen;
-    char tray[16] = "";
+    struct wanted_label wanted[LABELS_WRITTEN];
+    char tray[16];
+    bool is_right = true;
     AUTO_TEXT path = {0};
     AUTO_TEXT body = {0};
-    if (!inventory_find(topology->inventory, name, &seen) || seen.rack == NULL ||
-        !is_label_value(seen.rack))
-        return false;
-    if (seen.tray != INVENTORY_UNKNOWN)
-        snprintf(tray, sizeof tray, "%" PRId32, seen.tray);
-    bool is_tray_right = tray[0] == '\0' ||
-                         is_same(node_cache_label(nodes, index, LABEL_TRAY), tray);
-    if (is_same(node_cache_label(nodes, index, LABEL_RACK), seen.rack) && is_tray_right)
-        return false;
+    find_wanted(topology, name, tray, wanted);
     struct json_writer w = json_writer(&body);
     json_open_object(&w);
     json_add_key(&w, "metadata");
     json_open_object(&w);
     json_add_key(&w, "labels");
     json_open_object(&w);
-    json_put_string(&w, LABEL_RACK, seen.rack);
-    if (tray[0] != '\0')
-        json_put_string(&w, LABEL_TRAY, tray);
+    for (size_t i = 0; i < LABELS_WRITTEN; i++) {
+        const struct wanted_label *label = &wanted[i];
+        if (label->value == NULL ||
+            is_same(node_cache_label(nodes, index, label->key), label->value))
+            continue;
+        json_put_string(&w, label->key, label->value[0] != '\0' ? label->value : NULL);
+        is_right = false;
+    }
     json_close(&w);
     json_close(&w);
     json_close(&w);
+    if (is_right)
+        return;
     node_path(name, &path);
     text_addf(&path, "?fieldManager=%s", NODE_FIELD_MANAGER);
     struct kube_call call = {.method = "PATCH",
@@ -284,25 +324,17 @@ static bool write_labels(struct topology *topology, size_t index)
                              .priority = KUBE_LIST};
     kube_call_start(topology->params.client, &call, on_written, topology);
     topology->under_way++;
-    return true;
 }
 
 static void write_all_labels(struct topology *topology)
 {
     const char *reason;
-    int64_t version = inventory_version(topology->inventory);
-    bool is_left = false;
-    if (!topology->params.write_labels || topology->under_way > 0 || topology->written == version ||
+    if (!topology->params.write_labels || topology->under_way > 0 ||
         !node_cache_is_synced(topology->params.nodes, &reason))
         return;
-    for (size_t i = 0; i < node_cache_count(topology->params.nodes); i++) {
-        if (topology->under_way >= WRITES_AT_ONCE) {
-            is_left = true;
-            break;
-        }
-        is_left = write_labels(topology, i) || is_left;
-    }
-    topology->written = is_left ? -1 : version;
+    for (size_t i = 0; i < node_cache_count(topology->params.nodes); i++)
+        if (topology->under_way < WRITES_AT_ONCE)
+            write_labels(topology, i);
 }
 
 /* ---- the module ---- */
@@ -315,10 +347,10 @@ struct topology *topology_new(const struct topology_params *params)
     topology->params.rack_label = topology->rack_label;
     topology->own = params->inventory == NULL ? inventory_new() : NULL;
     topology->inventory = params->inventory != NULL ? params->inventory : topology->own;
-    topology->written = -1;
     if (params->write_labels) {
         node_cache_want_label(params->nodes, LABEL_RACK);
         node_cache_want_label(params->nodes, LABEL_TRAY);
+        node_cache_want_label(params->nodes, LABEL_RAIL);
     }
     struct kube_watch_params watch = {.path = "/apis/topology.volcano.sh/v1alpha1/hypernodes",
                                       .is_optional = true,

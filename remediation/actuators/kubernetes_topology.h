@@ -9,13 +9,24 @@
 
 struct topology;
 
+/* What is known of the rails of a node: label broomwagon.io/rail=ready or degraded. */
+enum rail_state {
+    RAIL_UNREAD = 0, /* nobody has looked yet: a label that stands there stays */
+    RAIL_UNKNOWN,    /* no label */
+    RAIL_READY,
+    RAIL_DEGRADED
+};
+typedef enum rail_state node_rail_fn(void *context, const char *node);
+
 struct topology_params {
     struct kube_client *client;
     struct loop *loop;
     struct node_cache *nodes;
     struct inventory *inventory; /* lent; NULL: one of its own */
     const char *rack_label;      /* "" none */
-    bool write_labels;           /* broomwagon.io/rack and broomwagon.io/tray */
+    bool write_labels;           /* broomwagon.io/rack, broomwagon.io/tray, broomwagon.io/rail */
+    node_rail_fn *rail;          /* NULL: nobody looks */
+    void *rail_context;
 };
 
 struct topology *topology_new(const struct topology_params *params);

@@ -33,7 +33,7 @@ def test_what_is_ours_may_be_changed():
     taints = account.read()['spec'].get('taints', [])
     ours = {'key': OURS + 'quarantine', 'value': 'inc-1', 'effect': 'NoSchedule'}
     version = account.read()['metadata']['resourceVersion']
-    answer = account.patch({'metadata': {'resourceVersion': version, 'labels': {OURS + 'state': 'quarantined'},
+    answer = account.patch({'metadata': {'resourceVersion': version, 'labels': {OURS + 'state': 'quarantined', OURS + 'rail': 'degraded'},
                                          'annotations': {OURS + 'incident': 'INC-1'}},
                             'spec': {'unschedulable': True, 'taints': taints + [ours]}})
     assert answer == 'yes', answer
@@ -44,7 +44,7 @@ def test_what_is_ours_may_be_changed():
     wait_for('the taint of the cordon', lambda: any(each['key'] == 'node.kubernetes.io/unschedulable'
                                                     for each in account.read()['spec'].get('taints', [])))
     taints = [each for each in account.read()['spec']['taints'] if each['key'] != ours['key']]
-    answer = account.patch({'metadata': {'labels': {OURS + 'state': None}, 'annotations': {OURS + 'incident': None}},
+    answer = account.patch({'metadata': {'labels': {OURS + 'state': None, OURS + 'rail': None}, 'annotations': {OURS + 'incident': None}},
                             'spec': {'unschedulable': None, 'taints': taints}})
     assert answer == 'yes', answer
 

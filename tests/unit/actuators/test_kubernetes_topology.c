@@ -201,6 +201,65 @@ TEST(racks_are_written_to_nodes_only_where_the_site_asks_for_it)
     }
 }
 
+static enum rail_state told_rail;
+
+static enum rail_state rail_of(void *context, const char *node)
+{
+    (void)context;
+    bool others_unknown = told_rail != RAIL_UNREAD && strcmp(node, "n-1") != 0;
+    return others_unknown ? RAIL_UNKNOWN : told_rail;
+}
+
+static void expect_rail(struct bench *bench, struct topology *topology, enum rail_state state,
+                        size_t writes, const char *value)
+{
+    AUTO_TEXT label = {0};
+    size_t before = bench->client.call_count;
+    told_rail = state;
+    topology_refresh(topology);
+    settle(bench);
+    text_addf(&label, "\"broomwagon.io/rail\":\"%s\"", value != NULL ? value : "");
+    CU_ASSERT_EQUAL(bench->client.call_count - before, writes);
+    CU_ASSERT_EQUAL(fake_says(&bench->client, "n-1", value != NULL ? label.bytes : "/rail\":"),
+                    value != NULL);
+    fake_tell(&bench->client, "/api/v1/nodes", fake_json(&bench->client, "n-1"));
+}
+
+TEST(the_rail_label_follows_what_is_known_and_goes_when_nothing_is)
+{
+    struct bench bench;
+    struct topology *topology = open_topology(&bench, "", true);
+    topology_free(topology);
+    topology = topology_new(&(struct topology_params){.client = &bench.client,
+                                                      .loop = bench.loop,
+                                                      .nodes = bench.cache,
+                                                      .rack_label = "",
+                                                      .write_labels = true,
+                                                      .rail = rail_of});
+    fake_add(&bench.client, "n-1", NULL);
+    fake_add(&bench.client, "n-2",
+             "{\"metadata\":{\"labels\":{\"broomwagon.io/rail\":\"ready\"}}}");
+    settle(&bench);
+    fake_sync(&bench.client);
+    expect_rail(&bench, topology, RAIL_UNREAD, 0, NULL);
+    CU_ASSERT_TRUE(fake_says(&bench.client, "n-2", "broomwagon.io/rail\":\"ready\""));
+    /* n-2 is nobody's word: what an earlier process said of it is taken back. */
+    expect_rail(&bench, topology, RAIL_UNKNOWN, 1, NULL);
+    CU_ASSERT_FALSE(fake_says(&bench.client, "n-2", "broomwagon.io/rail\":"));
+    expect_rail(&bench, topology, RAIL_READY, 1, "ready");
+    expect_rail(&bench, topology, RAIL_READY, 0, "ready");
+    expect_rail(&bench, topology, RAIL_DEGRADED, 1, "degraded");
+    expect_rail(&bench, topology, RAIL_READY, 1, "ready");
+    fake_change(&bench.client, "n-1",
+                "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}]}}");
+    fake_tell(&bench.client, "/api/v1/nodes", fake_json(&bench.client, "n-1"));
+    expect_rail(&bench, topology, RAIL_READY, 1, NULL);
+    expect_rail(&bench, topology, RAIL_DEGRADED, 1, "degraded");
+    for (size_t i = 0; i < bench.client.call_count; i++)
+        CU_ASSERT_PTR_NULL(strstr(bench.client.calls[i].body, "broomwagon.io/rack"));
+    close_topology(&bench, topology);
+}
+
 TEST(a_selector_that_is_not_understood_has_no_member)
 {
     static const char *const members[] = {
@@ -230,4 +289,5 @@ TESTS(T(hypernodes_of_the_first_tier_name_the_racks),
       T(the_site_s_label_goes_before_hypernodes_and_cliques_come_last),
       T(without_a_label_the_world_waits_for_the_hypernodes),
       T(racks_are_written_to_nodes_only_where_the_site_asks_for_it),
+      T(the_rail_label_follows_what_is_known_and_goes_when_nothing_is),
       T(a_selector_that_is_not_understood_has_no_member))
