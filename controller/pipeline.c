@@ -80,6 +80,13 @@ static void on_action(void *context, const struct effect *effect)
     actions_run(pipeline->actions, effect, may_start, pipeline->now_ns);
 }
 
+/* What the world shows of a job may be an accusation of its own. */
+static void tell_jobs(struct pipeline *pipeline)
+{
+    for (struct live_job *live = jobs_first(pipeline->jobs); live != NULL; live = live->next)
+        remediation_job(pipeline->core, engine_job(live->engine), pipeline->now_ns);
+}
+
 static void on_world(void *context, const struct world *world)
 {
     struct pipeline *pipeline = context;
@@ -88,6 +95,7 @@ static void on_world(void *context, const struct world *world)
         world_free(pipeline->world);
         pipeline->world = world_copy(world);
         jobs_learn_world(pipeline->jobs, world);
+        tell_jobs(pipeline);
     }
     remediation_world(pipeline->core, world, pipeline->now_ns);
     tell_held_verdicts(pipeline);

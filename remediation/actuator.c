@@ -95,6 +95,7 @@ static void copy_job(struct world_job *to, const struct world_job *from)
     to->phase = copy_text(from->phase);
     to->waiting_for = copy_text(from->waiting_for);
     to->restart_refusal = copy_text(from->restart_refusal);
+    to->made_anew = copy_text(from->made_anew);
     to->rank_nodes = copy_texts(from->rank_nodes, (size_t)from->rank_count);
     to->stuck_nodes = copy_texts(from->stuck_nodes, from->stuck_count);
 }
@@ -149,6 +150,7 @@ void world_free(struct world *world)
         xfree(job->phase);
         xfree(job->waiting_for);
         xfree(job->restart_refusal);
+        xfree(job->made_anew);
     }
     xfree(world->nodes);
     xfree(world->jobs);

@@ -94,6 +94,8 @@ struct world_job {
     const char *const *rank_nodes; /* node of each rank, or NULL when unknown */
     int32_t rank_count;
     const char *waiting_for; /* what keeps it from running, one sentence, names the node; or NULL */
+    const char *made_anew;   /* which pods of a gang were made anew alone, while the others are of
+                                before, one sentence; or NULL */
     const char *restart_refusal; /* why a restart cannot be made now, one sentence; NULL: it can */
     const char *const *stuck_nodes; /* nodes that are down and whose pods of this job never end */
     size_t stuck_count;

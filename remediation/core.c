@@ -314,6 +314,13 @@ void remediation_verdict(struct remediation *core, const struct job *job,
     end_touched(core);
 }
 
+void remediation_job(struct remediation *core, const struct job *job, int64_t now_ns)
+{
+    assert(job != NULL && job->name != NULL);
+    begin(core, now_ns);
+    keep_job(core_job(core, job->name), job);
+}
+
 void remediation_progress(struct remediation *core, const char *job,
                           const struct engine_progress *progress, int64_t now_ns)
 {

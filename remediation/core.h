@@ -60,6 +60,9 @@ MUST_CHECK enum status remediation_restore(struct remediation *core, const struc
 #define REMEDIATION_SOURCE_UNNAMED "events"
 void remediation_verdict(struct remediation *core, const struct job *job,
                          const struct verdict *verdict, const char *source, int64_t now_ns);
+/* A job as its engine knows it now, borrowed: what the cluster accuses without a verdict is
+ * restarted by the workload that stands there. Cheap where nothing changed. */
+void remediation_job(struct remediation *core, const struct job *job, int64_t now_ns);
 /* A job's progress as its engine sees it; call it about once a second a job. */
 void remediation_progress(struct remediation *core, const char *job,
                           const struct engine_progress *progress, int64_t now_ns);

@@ -40,6 +40,7 @@ enum {
 #define POLL_AGAIN_NS       (60 * SECOND_NS)  /* a poll that was never answered */
 #define FENCE_SEEN_NS       (300 * SECOND_NS) /* said to be off: until it is seen down */
 #define SETTLE_LOOK_NS      (600 * SECOND_NS) /* after its end: spares are asked for so long */
+#define MADE_ANEW_NS        (60 * SECOND_NS)  /* a whole gang is made anew pod by pod too */
 #define STILL_MIN_NS        (5 * SECOND_NS)   /* no step for that long, and for three steps' time */
 #define STILL_PAUSE_NS      (600 * SECOND_NS) /* while the job says that it saves or evaluates */
 
@@ -52,11 +53,14 @@ struct job_state {
     int64_t advanced_ns; /* when the step last moved, on our clock */
     int64_t told_ns;     /* when something was last said of it */
     /* Restarts as the cluster shows them, whoever makes them. */
-    int64_t restarting_since_ns; /* 0: it is not */
-    int64_t restarts_seen;       /* the scheduler's count; -1 not seen yet */
-    int64_t cycle_ns;            /* when the last restart began; 0 none seen */
-    int cycles;                  /* restarts in a row without a step between them */
-    bool stuck_told;             /* people know that the present restart does not end */
+    int64_t restarting_since_ns;    /* 0: it is not */
+    int64_t restarts_seen;          /* the scheduler's count; -1 not seen yet */
+    int64_t cycle_ns;               /* when the last restart began; 0 none seen */
+    int cycles;                     /* restarts in a row without a step between them */
+    bool stuck_told;                /* people know that the present restart does not end */
+    char made_anew[SENTENCE_BYTES]; /* pods that were made anew alone, as last told; "" none */
+    int64_t made_anew_ns;           /* since when it is told so */
+    bool made_anew_told;            /* people know, or the job stepped with them */
 };
 
 /* A hardware accusation that the job's progress does not bear out. */
@@ -243,7 +247,8 @@ void fence_add_due(const struct remediation *core, const struct incident *incide
                    struct names *nodes);
 
 /* restarts.c: restarts as the cluster shows them. A new world: one that does not end, or that comes
- * again and again without a step, is an incident where none is open. */
+ * again and again without a step, or of a part of a gang alone, is an incident where none is open.
+ */
 void restarts_watch(struct remediation *core);
 /* Restarts of ours that the job has not answered with a step. */
 int restarts_without_step(const struct remediation *core, const char *job);

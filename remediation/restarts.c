@@ -1,5 +1,6 @@
-/* Restarts as the cluster shows them, whoever makes them: one that does not end, and ones that come
- * again and again without a step between them. People are told, once; nothing is restarted on top.
+/* Restarts as the cluster shows them, whoever makes them: one that does not end, ones that come
+ * again and again without a step between them, and one of a few pods of a gang alone. People are
+ * told, once; nothing is restarted on top but by a rule of the policy.
  */
 #include "remediation/core_state.h"
 
@@ -75,11 +76,24 @@ static bool we_restart(const struct remediation *core, const char *job)
     return false;
 }
 
-static void tell(struct remediation *core, struct job_state *state, const struct view_job *seen)
+/* In the incident of the job that is open, or in one of its own. */
+static void tell(struct remediation *core, const char *job, const char *kind, const char *sentence)
+{
+    struct incident *incident = open_incident_of(core, job);
+    bool known = incident != NULL;
+    if (!known)
+        incident = fold_accuse_job(core, job, SOURCE);
+    if (incident == NULL)
+        return;
+    record_timeline(core, incident, kind, SOURCE, "%s", sentence);
+    if (known)
+        act_tell(core, incident, sentence);
+}
+
+static void tell_stuck(struct remediation *core, struct job_state *state,
+                       const struct view_job *seen)
 {
     AUTO_TEXT sentence = {0};
-    struct incident *incident = open_incident_of(core, state->name);
-    bool known = incident != NULL;
     if (state->cycles >= RESTART_CYCLES_MAX) {
         text_addf(&sentence, "The job was restarted %d times without a new step", state->cycles);
     } else {
@@ -90,13 +104,34 @@ static void tell(struct remediation *core, struct job_state *state, const struct
     if (seen->waiting_for[0] != '\0')
         text_addf(&sentence, "; it waits for %s", seen->waiting_for);
     state->stuck_told = true;
-    if (!known)
-        incident = fold_accuse_job(core, state->name, SOURCE);
-    if (incident == NULL)
+    tell(core, state->name, "restart_stuck", sentence.bytes);
+}
+
+/* Pods that were made anew alone wait for peers that are in the middle of an earlier start. A job
+ * that steps on has taken them in: some can. */
+static void watch_gang(struct remediation *core, struct job_state *state,
+                       const struct view_job *seen)
+{
+    bool ours = we_restart(core, state->name); /* of a partition of it, perhaps */
+    if (ours || strncmp(seen->made_anew, state->made_anew, SENTENCE_BYTES - 1) != 0) {
+        text_copy(state->made_anew, sizeof state->made_anew, seen->made_anew);
+        state->made_anew_ns = core->now_ns;
+        state->made_anew_told = false;
+    }
+    if (state->made_anew[0] == '\0' || state->made_anew_told)
         return;
-    record_timeline(core, incident, "restart_stuck", SOURCE, "%s", sentence.bytes);
-    if (known)
-        act_tell(core, incident, sentence.bytes);
+    if (state->advanced_ns > state->made_anew_ns) {
+        state->made_anew_told = true;
+        return;
+    }
+    if (core->now_ns - state->made_anew_ns < MADE_ANEW_NS ||
+        !core_job_stands_still(core, state->name))
+        return;
+    AUTO_TEXT sentence = {0};
+    text_addf(&sentence, "%s; the others are of an earlier start, and the job makes no step",
+              state->made_anew);
+    state->made_anew_told = true;
+    tell(core, state->name, "gang_mixed", sentence.bytes);
 }
 
 /* Ours is over when the job steps again. */
@@ -127,6 +162,7 @@ void restarts_watch(struct remediation *core)
         bool loops = state->cycles >= RESTART_CYCLES_MAX;
         /* A restart of ours has its own deadline, and says itself what it waits for. */
         if ((lasts || loops) && !state->stuck_told && !we_restart(core, state->name))
-            tell(core, state, seen);
+            tell_stuck(core, state, seen);
+        watch_gang(core, state, seen);
     }
 }

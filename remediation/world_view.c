@@ -34,6 +34,7 @@ static void free_jobs(struct world_view *view)
         xfree(job->phase);
         xfree(job->waiting_for);
         xfree(job->restart_refusal);
+        xfree(job->made_anew);
         names_done(&job->nodes);
         names_done(&job->stuck);
     }
@@ -110,6 +111,7 @@ static void copy_job(struct view_job *to, const struct world_job *from)
         .checkpoint_time_ns = from->checkpoint_time_ns,
         .waiting_for = copy_text(from->waiting_for),
         .restart_refusal = copy_text(from->restart_refusal),
+        .made_anew = copy_text(from->made_anew),
     };
     copy_rank_nodes(to, from);
     for (size_t i = 0; i < from->stuck_count; i++)

@@ -29,6 +29,7 @@ struct view_job {
     bool nodes_known;
     char *waiting_for;     /* "" nothing keeps it from running */
     char *restart_refusal; /* "" it can be restarted */
+    char *made_anew;       /* "" its gang is of one start */
     struct names stuck;    /* nodes that are down and whose pods of it never end */
 };
 

@@ -39,6 +39,8 @@ static void on_workload(void *context, const struct json *object)
     workload_item_read(watch->kind, object, item);
     struct workload_item **slot = item_slot(watch->owner, watch->kind, item->namespace_name,
                                             item->name);
+    if (*slot != NULL && strcmp((*slot)->uid, item->uid) == 0)
+        item->gang_seen = (*slot)->gang_seen;
     remove_item(slot);
     item->next = *slot;
     *slot = item;
@@ -197,6 +199,15 @@ const struct workload_item *workloads_find(const struct workloads *workloads,
                             strcmp(item->namespace_name, ref->namespace_name) != 0))
         item = item->next;
     return item;
+}
+
+void workloads_note_gang(struct workloads *workloads, const struct workload_item *item,
+                         uint64_t newest)
+{
+    struct workload_item **slot = item_slot(workloads, item->kind, item->namespace_name,
+                                            item->name);
+    if (*slot != NULL)
+        (*slot)->gang_seen = newest;
 }
 
 static const struct workload_item *find_same_name(const struct workloads *workloads,

@@ -20,6 +20,7 @@ struct scene {
     const struct pod **pods;
     size_t pod_count;
     size_t expected, running, terminating;
+    bool with_gpus; /* pods without one do not count */
 };
 
 /* --- what is lent until the next description --- */
@@ -70,12 +71,12 @@ static void count_pods(struct scene *scene)
         all += (size_t)group->pods;
         scene->expected += group->gpus > 0 ? (size_t)group->pods : 0;
     }
-    bool with_gpus = scene->expected > 0;
-    if (!with_gpus)
+    scene->with_gpus = scene->expected > 0;
+    if (!scene->with_gpus)
         scene->expected = all;
     for (size_t i = 0; i < scene->pod_count; i++) {
         const struct pod *pod = scene->pods[i];
-        bool counts = pod->gpus > 0 || !with_gpus;
+        bool counts = pod->gpus > 0 || !scene->with_gpus;
         scene->running += counts && is_live(pod) && pod->is_running;
         scene->terminating += pod->deleted_ns != 0;
     }
@@ -158,6 +159,58 @@ static void tell_stuck(const struct scene *scene, struct world_job *ret_job)
     }
     ret_job->stuck_nodes = stuck;
     ret_job->stuck_count = count;
+}
+
+/* --- whether its pods are of one start --- */
+
+struct gang {
+    size_t before, anew;
+    uint64_t newest;
+    const struct pod *first; /* of those made anew, by name */
+};
+
+/* Helpers without a GPU come and go. */
+static struct gang count_gang(const struct scene *scene)
+{
+    struct gang gang = {0};
+    for (size_t i = 0; i < scene->pod_count; i++) {
+        const struct pod *pod = scene->pods[i];
+        if (!is_live(pod) || (scene->with_gpus && pod->gpus == 0))
+            continue;
+        gang.newest = pod->seen > gang.newest ? pod->seen : gang.newest;
+        if (pod->seen <= scene->item->gang_seen) {
+            gang.before++;
+            continue;
+        }
+        gang.anew++;
+        if (gang.first == NULL || strcmp(pod->name, gang.first->name) < 0)
+            gang.first = pod;
+    }
+    return gang;
+}
+
+/* A controller that replaces one pod and lets the others run leaves a gang of two starts, which
+ * wait for each other. The steps of a workflow are no gang. */
+static const char *find_made_anew(const struct scene *scene, const char *phase)
+{
+    const struct workload_item *item = scene->item;
+    bool is_gang = scene->expected > 1 && item->kind->id != WORKLOAD_WORKFLOW;
+    bool stands = strcmp(phase, "running") == 0 || strcmp(phase, "pending") == 0;
+    if (!is_gang || !stands || item->is_suspended)
+        return NULL;
+    struct gang gang = count_gang(scene);
+    bool is_mixed = gang.before > 0 && gang.anew > 0;
+    if (!is_mixed) {
+        if (gang.anew > 0 && scene->running >= scene->expected)
+            workloads_note_gang(scene->workloads, item, gang.newest);
+        return NULL;
+    }
+    AUTO_TEXT text = {0};
+    text_addf(&text, "%zu of its %zu pods %s made anew alone: %s", gang.anew,
+              gang.before + gang.anew, gang.anew == 1 ? "was" : "were", gang.first->name);
+    if (gang.anew > 1)
+        text_addf(&text, " and %zu more", gang.anew - 1);
+    return keep_text(scene->workloads, &text);
 }
 
 /* --- what it waits for --- */
@@ -402,6 +455,7 @@ static void tell_scene(struct scene *scene, const struct job_question *question,
     ret_job->restarts = item->restarts < 0 ? -1 : item->restarts + item->restarts_ours;
     ret_job->restarts_max = item->restarts_max;
     ret_job->waiting_for = find_wait(scene, ret_job->phase);
+    ret_job->made_anew = find_made_anew(scene, ret_job->phase);
     ret_job->restart_refusal = find_refusal(scene);
     tell_ranks(scene, question, ret_job);
     tell_stuck(scene, ret_job);

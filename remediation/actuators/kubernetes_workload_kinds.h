@@ -53,6 +53,7 @@ struct workload_item {
     bool is_suspended, suspension_seen;
     int64_t restarts, restarts_max; /* -1 unknown; max: restarts that it survives */
     int64_t restarts_ours;          /* suspended and resumed by us */
+    uint64_t gang_seen; /* newest of its pods when all of them ran and were of one start; 0 none */
     char *operation, *operation_state, *resumed, *checkpoint; /* our annotations, "" none */
     char *cannot_restart;                                     /* one sentence, "" it can */
     char *budget;                                             /* of the job, for people; "" none */

@@ -42,6 +42,7 @@ static struct world_job read_job(const struct json *job)
                               .rank_count = (int32_t)json_size(rank_nodes),
                               .waiting_for = json_get_string(job, "waiting_for", NULL),
                               .restart_refusal = json_get_string(job, "restart_refusal", NULL),
+                              .made_anew = json_get_string(job, "made_anew", NULL),
                               .stuck_nodes = read_names(stuck_nodes),
                               .stuck_count = json_size(stuck_nodes)};
 }

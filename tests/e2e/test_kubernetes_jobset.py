@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """broomd looks after a JobSet and after a bare Indexed Job, both with their real controllers: suspended and resumed, which spends
 none of their own restarts, on nodes that are well."""
-from daemon import run
+from daemon import run, wait_for
 from kubernetes import nodes
 from kubernetes.cluster import Cluster
 from kubernetes.scene import Scene
@@ -43,9 +43,25 @@ def test_a_tray_fault_of_a_bare_indexed_job_takes_a_spare():
         assert status.get('active') == 8 and not status.get('failed'), status
 
 
+def test_one_pod_of_a_gang_that_is_replaced_alone_is_told_and_left_to_people():
+    with Scene(cluster, indexed_job('train', 8)) as scene:
+        name = cluster.running('train')[3]['metadata']['name']
+        eviction = {'apiVersion': 'policy/v1', 'kind': 'Eviction', 'metadata': {'name': name, 'namespace': 'default'}}
+        code, answer = cluster.api('POST', f'/api/v1/namespaces/default/pods/{name}/eviction', eviction)
+        assert code in (200, 201), answer
+        wait_for('its controller replaced it alone', lambda: len(cluster.uids('train') - scene.first_uids) == 1
+                 and len(cluster.uids('train') & scene.first_uids) == 7)
+        incident = scene.wait_incident('it is told', lambda it: it['source'] == 'scheduler' and it['phase'] == 'confirmed', 150)
+        assert (incident['kind'], incident['scope']) == ('hang', 'job'), incident
+        assert incident['state']['workload'], 'a rule with a plan to restart would know what'
+        assert '1 of its 8 pods was made anew alone' in scene.timeline(), scene.timeline()
+        assert not cluster.cordoned() and ('patch', 'jobs') not in scene.writes(), scene.writes()
+
+
 if __name__ == '__main__':
     with Cluster(racks=2, spare_racks=1, spares_per_rack=2) as cluster:
         cluster.grant('enforce')
         run([test_a_rack_fault_moves_a_jobset_to_the_spare_rack,
              test_a_tray_fault_of_a_jobset_takes_a_spare_of_the_same_rack,
-             test_a_tray_fault_of_a_bare_indexed_job_takes_a_spare])
+             test_a_tray_fault_of_a_bare_indexed_job_takes_a_spare,
+             test_one_pod_of_a_gang_that_is_replaced_alone_is_told_and_left_to_people])

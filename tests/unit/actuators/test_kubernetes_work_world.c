@@ -69,6 +69,46 @@ TEST(a_volcano_job_tells_its_budget_with_absent_members_as_their_defaults)
     bench_close(&bench);
 }
 
+static void expect_made_anew(struct bench *bench, const char *sentence)
+{
+    struct world_job job = describe(bench, "volcano");
+    CU_ASSERT_EQUAL(job.made_anew == NULL, sentence == NULL);
+    if (job.made_anew != NULL && sentence != NULL)
+        CU_ASSERT_STRING_EQUAL(job.made_anew, sentence);
+}
+
+TEST(pods_of_a_gang_that_were_made_anew_alone_are_told_until_the_gang_is_of_one_start)
+{
+    static const char running[] = VOLCANO_JOB("", "{\"state\":{\"phase\":\"Running\"}}");
+    struct bench bench;
+    bench_open(&bench);
+    fake_tell(&bench.client, VOLCANO_LIST, running);
+    tell_volcano_pod(&bench, "u-1", "head", 0, "p-1", "gb-1", "Running", NULL);
+    expect_made_anew(&bench, NULL); /* the gang is on its way */
+    tell_running(&bench);
+    expect_made_anew(&bench, NULL);
+    struct pod_words helper = {
+        .name = "llm-loader", .owner = "Job", .owner_uid = "u-1", .node = "gb-9"};
+    tell_pod(&bench, &helper); /* nobody's pod of this gang */
+    expect_made_anew(&bench, NULL);
+    tell_volcano_pod(&bench, "u-1", "worker", 1, "p-4", "", "Pending", NULL);
+    expect_made_anew(&bench, "1 of its 3 pods was made anew alone: llm-worker-1");
+    tell_volcano_pod(&bench, "u-1", "worker", 1, "p-4", "gb-4", "Running", NULL);
+    expect_made_anew(&bench, "1 of its 3 pods was made anew alone: llm-worker-1");
+    fake_tell(&bench.client, VOLCANO_LIST, running); /* the object is told again */
+    expect_made_anew(&bench, "1 of its 3 pods was made anew alone: llm-worker-1");
+    tell_volcano_pod(&bench, "u-1", "worker", 0, "p-5", "gb-2", "Running", NULL);
+    expect_made_anew(&bench, "2 of its 3 pods were made anew alone: llm-worker-0 and 1 more");
+    tell_volcano_pod(&bench, "u-1", "head", 0, "p-6", "gb-1", "Running", NULL);
+    expect_made_anew(&bench, NULL); /* all of it is */
+    tell_volcano_pod(&bench, "u-1", "head", 0, "p-7", "gb-1", "Running", NULL);
+    expect_made_anew(&bench, "1 of its 3 pods was made anew alone: llm-head-0");
+    fake_tell(&bench.client, VOLCANO_LIST,
+              VOLCANO_JOB("", "{\"state\":{\"phase\":\"Restarting\"}}"));
+    expect_made_anew(&bench, NULL); /* the whole of it is on its way */
+    bench_close(&bench);
+}
+
 TEST(the_retry_that_would_end_a_volcano_job_is_a_refusal)
 {
     struct bench bench;
@@ -622,6 +662,7 @@ TEST(many_pods_come_and_go_and_each_is_found)
 }
 
 TESTS(T(a_volcano_job_tells_its_budget_with_absent_members_as_their_defaults),
+      T(pods_of_a_gang_that_were_made_anew_alone_are_told_until_the_gang_is_of_one_start),
       T(the_retry_that_would_end_a_volcano_job_is_a_refusal),
       T(a_restart_that_hangs_names_the_pod_and_the_node_that_is_down),
       T(a_pod_that_may_still_end_in_its_grace_is_not_stuck),

@@ -40,6 +40,7 @@ struct bench {
     action_done_fn *last_done;
     void *last_context;
     bool holds_answers, is_away; /* is_away: it cannot be read */
+    const char *made_anew;       /* what it says of the job's gang; NULL nothing */
     char cordoned[32];           /* node, "" none */
     /* people */
     int told;
@@ -170,6 +171,7 @@ static void describe(void *self, const struct world_question *question, world_do
                             .uid = "one",
                             .phase = "running",
                             .restarts_max = -1,
+                            .made_anew = bench->made_anew,
                             .checkpoint_step = -1};
     done(context,
          &(struct world){
@@ -279,7 +281,7 @@ static void break_node(struct bench *bench)
 /* Until the engine has said so and the incident is open. */
 static void pass_until_incident(struct bench *bench)
 {
-    for (int s = 0; s < 60 && remediation_incident_count(pipeline_core(bench->pipeline)) == 0; s++)
+    for (int s = 0; s < 90 && remediation_incident_count(pipeline_core(bench->pipeline)) == 0; s++)
         pass(bench, 1);
     CU_ASSERT_EQUAL_FATAL(remediation_incident_count(pipeline_core(bench->pipeline)), 1);
 }
@@ -625,6 +627,23 @@ TEST(lines_of_a_job_that_the_sender_may_not_speak_for_are_refused)
     close_bench(&bench);
 }
 
+TEST(what_the_cluster_accuses_before_any_verdict_is_known_with_its_workload)
+{
+    struct bench bench;
+    open_bench(&bench);
+    pipeline_describe_every(bench.pipeline, SECOND);
+    pass(&bench, 30);
+    bench.made_anew = "1 of its 6 pods was made anew alone: a-3";
+    bench.job_stands = true;
+    pass_until_incident(&bench);
+    const struct incident *incident = remediation_incident_at(pipeline_core(bench.pipeline), 0);
+    CU_ASSERT_STRING_EQUAL(incident->source, "scheduler");
+    CU_ASSERT_EQUAL(incident->world_size, 24);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(incident->workload_json);
+    CU_ASSERT_PTR_NOT_NULL(strstr(incident->workload_json, "\"kind\":\"volcano\""));
+    close_bench(&bench);
+}
+
 TESTS(T(a_broken_node_is_cordoned_and_every_start_follows_its_durable_intent),
       T(nothing_starts_before_the_store_has_answered),
       T(while_the_store_is_away_nothing_starts_and_when_it_is_back_everything_does_once),
@@ -640,4 +659,5 @@ TESTS(T(a_broken_node_is_cordoned_and_every_start_follows_its_durable_intent),
       T(an_action_under_way_is_polled_and_not_started_again_when_the_state_is_read_again),
       T(a_pipeline_may_end_while_people_wait_and_actions_are_under_way),
       T(the_samples_round_an_incident_and_the_minutes_are_kept),
-      T(lines_of_a_job_that_the_sender_may_not_speak_for_are_refused))
+      T(lines_of_a_job_that_the_sender_may_not_speak_for_are_refused),
+      T(what_the_cluster_accuses_before_any_verdict_is_known_with_its_workload))

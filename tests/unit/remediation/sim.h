@@ -51,18 +51,17 @@ struct sim {
     const char *rank_node[SIM_NODES_MAX * SIM_GPUS];
 
     int64_t step, attempt, attempt_first_step, attempt_time_ns, step_time_ns, checkpoint_step;
-    int64_t checkpoint_every;
+    int64_t checkpoint_every, checkpoint_time_ns, restarts, restarts_max;
     double pace_ms, base_ms, slow;
     const char *slow_node;
-    bool stopped;         /* a hang that no node explains */
-    char job_phase[16];   /* scheduler's */
-    int64_t starts_at_ns; /* of a restart on its way; 0 none */
-    int64_t restarts, restarts_max;
+    bool stopped;           /* a hang that no node explains */
+    char job_phase[16];     /* scheduler's */
+    int64_t starts_at_ns;   /* of a restart on its way; 0 none */
     const char *says_phase; /* what the job says of itself */
 
     const char *other_job_node; /* holds the one rank of another job; NULL none */
-    int64_t checkpoint_time_ns;
-    const char *waiting_for, *refusal; /* what the cluster says of the job; NULL nothing */
+    const char *waiting_for, *refusal,
+        *made_anew;        /* what the cluster says of the job; NULL nothing */
     const char *elsewhere; /* the scheduler takes this node instead of the first spare */
     bool restart_waits;    /* a restart is answered when the job runs again, not before */
     char waiting_restart[OPERATION_ID_BYTES];
@@ -471,6 +470,7 @@ static SIM_UNUSED void sim_describe(struct sim *sim)
                             .rank_count = sim_ranks(sim),
                             .waiting_for = sim->waiting_for,
                             .restart_refusal = sim->refusal,
+                            .made_anew = sim->made_anew,
                             .stuck_nodes = stuck,
                             .stuck_count = sim->starts_at_ns != 0 ? stuck_count : 0};
     job.checkpoint_time_ns = sim->checkpoint_time_ns;

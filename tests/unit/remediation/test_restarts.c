@@ -284,6 +284,106 @@ TEST(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted)
     sim_done(&sim);
 }
 
+static const char ANEW[] = "1 of its 32 pods was made anew alone: llm-w-3";
+
+/* One pod of the gang is replaced and the others run on: the cluster says "running". */
+static void replace_a_pod_alone(struct sim *sim, struct policy_set *(*policies)(void))
+{
+    sim_init(sim, 2, 2, 16, policies);
+    look(sim, 120);
+    sim->made_anew = ANEW;
+    sim->stopped = true;
+}
+
+TEST(a_pod_of_a_gang_that_is_replaced_alone_is_an_incident_once_and_nothing_is_restarted)
+{
+    struct sim sim;
+    replace_a_pod_alone(&sim, paging);
+    look(&sim, 45);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 0); /* the rest may follow */
+    look(&sim, 600);
+    CU_ASSERT_EQUAL_FATAL(remediation_incident_count(sim.core), 1);
+    const struct incident *incident = sim_incident(&sim, 1);
+    CU_ASSERT_EQUAL(incident->kind, VERDICT_HANG);
+    CU_ASSERT_EQUAL(incident->scope, SCOPE_JOB);
+    CU_ASSERT_STRING_EQUAL(incident->source, "scheduler");
+    CU_ASSERT_TRUE(log_says(&sim, "gang_mixed"));
+    CU_ASSERT_TRUE(log_says(&sim, "1 of its 32 pods was made anew alone: llm-w-3; the others are "
+                                  "of an earlier start, and the job makes no step"));
+    CU_ASSERT_EQUAL(sim.notifies, 1);
+    CU_ASSERT_EQUAL(sim.restarts_done, 0);
+    sim.made_anew = NULL; /* somebody restarted the whole of it */
+    sim.stopped = false;
+    look(&sim, 60);
+    CU_ASSERT_TRUE(incident_has_ended(sim_incident(&sim, 1)));
+    sim_done(&sim);
+}
+
+TEST(a_gang_that_takes_the_new_pod_in_is_let_be)
+{
+    struct sim sim;
+    replace_a_pod_alone(&sim, paging);
+    look(&sim, 30);
+    sim.stopped = false;
+    look(&sim, 30);
+    sim.stopped = true; /* for another reason, later */
+    look(&sim, 120);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 0);
+    sim.made_anew = "2 of its 32 pods were made anew alone: llm-w-3 and 1 more";
+    look(&sim, 120);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    sim_done(&sim);
+}
+
+TEST(an_open_incident_tells_of_the_pod_that_was_replaced_alone)
+{
+    struct sim sim;
+    sim_init(&sim, 1, 1, 18, paging); /* no spare: it holds */
+    look(&sim, 120);
+    sim_lose_tray(&sim, "n0-03");
+    sim_run(&sim, 6);
+    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
+    int told = sim.notifies;
+    sim.made_anew = ANEW;
+    look(&sim, 300);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    CU_ASSERT_EQUAL(sim.notifies, told + 1);
+    CU_ASSERT_TRUE(log_says(&sim, ANEW));
+    sim_done(&sim);
+}
+
+static struct policy_set *restarting_gangs(void)
+{
+    struct policy_set *set = sim_enforce();
+    struct policy *policy = set->items[0];
+    struct policy_rule last = policy->rules[--policy->rule_count];
+    struct plan *plan = &policy->plans[0];
+    sim_rule(policy, "hang-without-culprit", KIND(HANG), SCOPE(JOB), 0, 1, 0);
+    plan->steps[plan->count++] = (struct plan_step){.kind = STEP_RESTART_JOB,
+                                                    .timeout_ns = 10 * MINUTE};
+    plan->steps[plan->count++] = (struct plan_step){
+        .kind = STEP_VERIFY, .new_steps = 20, .pace_within = 1.1, .timeout_ns = 30 * MINUTE};
+    policy->rules[policy->rule_count++] = last;
+    return set;
+}
+
+TEST(the_whole_gang_is_restarted_where_the_policy_says_so)
+{
+    struct sim sim;
+    replace_a_pod_alone(&sim, restarting_gangs);
+    look(&sim, 90);
+    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 120));
+    sim.made_anew = NULL;
+    look(&sim, 300);
+    CU_ASSERT_EQUAL(sim.restarts_done, 1);
+    CU_ASSERT_EQUAL(sim.cordons, 0);
+    CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_CLOSED);
+    CU_ASSERT_TRUE(sim_incident(&sim, 1)->times.mitigated_ns != 0);
+    CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
+    sim_done(&sim);
+}
+
 TESTS(T(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned),
       T(a_refusal_that_comes_up_behind_the_cordon_holds_the_restart),
       T(a_job_that_has_ended_is_never_started_anew), T(a_failed_job_that_may_be_restarted_is),
@@ -293,4 +393,8 @@ TESTS(T(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned),
       T(three_restarts_of_ours_without_a_step_need_a_person),
       T(three_restarts_by_others_without_a_step_are_told_once),
       T(restarts_with_steps_between_them_are_nobodys_business),
-      T(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted))
+      T(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted),
+      T(a_pod_of_a_gang_that_is_replaced_alone_is_an_incident_once_and_nothing_is_restarted),
+      T(a_gang_that_takes_the_new_pod_in_is_let_be),
+      T(an_open_incident_tells_of_the_pod_that_was_replaced_alone),
+      T(the_whole_gang_is_restarted_where_the_policy_says_so))
