@@ -476,17 +476,6 @@ bool node_cache_is_ready(const struct node_cache *cache, const char *node)
     return found != NULL && found->is_ready;
 }
 
-bool node_cache_has(const struct node_cache *cache, const char *node)
-{
-    return node_find(cache, node) != NULL;
-}
-
-const char *node_cache_clique(const struct node_cache *cache, const char *node)
-{
-    const struct node *found = node_find(cache, node);
-    return found != NULL ? node_label(cache, found, NODE_LABEL_CLIQUE) : NULL;
-}
-
 const char *node_cache_uid(const struct node_cache *cache, const char *node)
 {
     const struct node *found = node_find(cache, node);

@@ -23,8 +23,6 @@ size_t node_cache_count(const struct node_cache *cache);
  * (node_spare_value of a job). */
 void node_cache_describe(const struct node_cache *cache, size_t index, struct world_node *ret_node);
 bool node_cache_is_ready(const struct node_cache *cache, const char *node); /* false when unknown */
-bool node_cache_has(const struct node_cache *cache, const char *node);
-const char *node_cache_clique(const struct node_cache *cache, const char *node); /* or NULL */
 
 /* Labels are dropped but for those asked for here. A key that is new makes the nodes be listed
  * again; until then its values are not known. */

@@ -199,6 +199,15 @@ TEST(who_uncordoned_is_told_where_the_api_knows)
     bench_close(&bench);
 }
 
+/* The world has a node of that name. */
+static bool is_told(const struct bench *bench, const char *name)
+{
+    for (size_t i = 0; i < node_cache_count(bench->cache); i++)
+        if (strcmp(node_cache_name(bench->cache, i), name) == 0)
+            return true;
+    return false;
+}
+
 TEST(a_node_that_is_gone_holds_up_nobody)
 {
     static const char *const nodes[] = {"gone", "gb-1"};
@@ -214,7 +223,7 @@ TEST(a_node_that_is_gone_holds_up_nobody)
     CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/2", "gone"), OUTCOME_SUPERSEDED);
     CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/2", "gone"), POLL_DONE);
     CU_ASSERT_EQUAL(bench.result.outcome, OUTCOME_SUPERSEDED);
-    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gone"));
+    CU_ASSERT_FALSE(is_told(&bench, "gone"));
     bench_close(&bench);
 }
 
@@ -485,7 +494,6 @@ TEST(the_world_is_told_as_it_is_in_the_cluster)
     fake_sync(&bench.client);
     CU_ASSERT_STRING_EQUAL(told(&bench, "a").nvlink_domain, "c.1");
     CU_ASSERT(!a.domain_is_past && told(&bench, "a").domain_is_past);
-    CU_ASSERT_PTR_NULL(node_cache_clique(bench.cache, "a"));
     bench_close(&bench);
 }
 
@@ -540,17 +548,17 @@ TEST(an_answer_that_is_late_does_not_bring_a_node_back)
     fake_sync(&bench.client);
     bench.client.script = goes_before_the_answer;
     CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_SUCCEEDED);
-    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT_FALSE(is_told(&bench, "gb-1"));
     CU_ASSERT_EQUAL(node_cache_count(bench.cache), 1);
     /* Nor does a read that was answered before it went. */
     bench.client.script = NULL;
     CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), OUTCOME_SUPERSEDED);
     CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), POLL_DONE);
-    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT_FALSE(is_told(&bench, "gb-1"));
     /* One that is made anew under its name is another one. */
     fake_change(&bench.client, "gb-1", "{\"metadata\":{\"uid\":\"another\"}}");
     CU_ASSERT_EQUAL(run_poll(&bench, VERB_CORDON, "INC-3/0/2/2", "gb-1"), POLL_DONE);
-    CU_ASSERT(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT(is_told(&bench, "gb-1"));
     bench_close(&bench);
 }
 
@@ -562,9 +570,9 @@ TEST(the_watch_is_believed_when_it_shows_a_node_that_went)
     fake_sync(&bench.client);
     struct kube_watch *watch = fake_watch(&bench.client, "/api/v1/nodes");
     watch->params.on_gone(watch->params.context, "", "gb-1");
-    CU_ASSERT_FALSE(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT_FALSE(is_told(&bench, "gb-1"));
     fake_sync(&bench.client);
-    CU_ASSERT(node_cache_has(bench.cache, "gb-1"));
+    CU_ASSERT(is_told(&bench, "gb-1"));
     CU_ASSERT_EQUAL(run_one(&bench, VERB_CORDON, "INC-3/0/2/1", "gb-1"), OUTCOME_SUCCEEDED);
     bench_close(&bench);
 }
