@@ -2,12 +2,13 @@
 #include "controller/actions.h"
 
 #include <string.h>
+#include <sys/queue.h>
 
 struct call {
     struct actions *actions;
     char operation_id[OPERATION_ID_BYTES];
     enum effect_kind asked;
-    struct call *next, *previous;
+    LIST_ENTRY(call) entry;
 };
 
 struct actions {
@@ -15,7 +16,7 @@ struct actions {
     struct captures *captures;
     actions_outcome_fn *fn;
     void *context;
-    struct call *first;
+    LIST_HEAD(, call) calls;
 };
 
 struct actions *actions_new(const struct pipeline_ports *ports, struct captures *captures,
@@ -33,9 +34,9 @@ void actions_free(struct actions *actions)
 {
     if (actions == NULL)
         return;
-    while (actions->first != NULL) {
-        struct call *call = actions->first;
-        actions->first = call->next;
+    while (!LIST_EMPTY(&actions->calls)) {
+        struct call *call = LIST_FIRST(&actions->calls);
+        LIST_REMOVE(call, entry);
         xfree(call);
     }
     xfree(actions);
@@ -47,10 +48,7 @@ static struct call *call_new(struct actions *actions, const struct effect *effec
     call->actions = actions;
     call->asked = effect->kind;
     text_copy(call->operation_id, sizeof call->operation_id, effect->action.operation_id);
-    call->next = actions->first;
-    if (call->next != NULL)
-        call->next->previous = call;
-    actions->first = call;
+    LIST_INSERT_HEAD(&actions->calls, call, entry);
     return call;
 }
 
@@ -58,12 +56,7 @@ static void call_done(void *context, const struct action_result *result)
 {
     struct call *call = context;
     struct actions *actions = call->actions;
-    if (call->previous != NULL)
-        call->previous->next = call->next;
-    else
-        actions->first = call->next;
-    if (call->next != NULL)
-        call->next->previous = call->previous;
+    LIST_REMOVE(call, entry);
     actions->fn(actions->context, call->operation_id, call->asked, result);
     xfree(call);
 }

@@ -27,7 +27,7 @@ struct kubernetes {
     struct pod_actions *pods;
     struct events *events;
     struct operations starts; /* from start to its answer */
-    struct description *descriptions;
+    LIST_HEAD(, description) descriptions;
     bool reads_only, write_labels;
     bool (*may_act)(void *context);
     void *may_act_context;
@@ -185,23 +185,13 @@ static void poll(void *self, const struct action *action, action_done_fn *done, 
 
 struct description {
     struct kubernetes *owner;
-    struct description *next, *previous;
+    LIST_ENTRY(description) entry;
     struct job_question *jobs; /* owned, strings too */
     struct loop_timer *timer;  /* of an answer without a call */
     size_t count;
     world_done_fn *done;
     void *context;
 };
-
-static void description_unlink(struct description *description)
-{
-    if (description->previous != NULL)
-        description->previous->next = description->next;
-    else
-        description->owner->descriptions = description->next;
-    if (description->next != NULL)
-        description->next->previous = description->previous;
-}
 
 static void description_release(struct description *description)
 {
@@ -217,7 +207,7 @@ static void description_release(struct description *description)
 
 static void description_free(struct description *description)
 {
-    description_unlink(description);
+    LIST_REMOVE(description, entry);
     description_release(description);
 }
 
@@ -236,10 +226,7 @@ static struct description *description_new(struct kubernetes *owner,
                                                  ? xstrdup(asked->workload_json)
                                                  : NULL;
     }
-    description->next = owner->descriptions;
-    if (description->next != NULL)
-        description->next->previous = description;
-    owner->descriptions = description;
+    LIST_INSERT_HEAD(&owner->descriptions, description, entry);
     return description;
 }
 
@@ -333,7 +320,7 @@ static void tell_world(struct description *description)
     log_change(kubernetes, true, true, NULL);
     node_cache_ask_uncordoned(kubernetes->nodes);
     /* Whoever is told may free the actuator: nothing of it is touched after that. */
-    description_unlink(description);
+    LIST_REMOVE(description, entry);
     description->done(description->context, &world);
     description_release(description);
 }
@@ -397,8 +384,8 @@ static void describe(void *self, const struct world_question *question, world_do
 static void release(void *self)
 {
     struct kubernetes *kubernetes = self;
-    while (kubernetes->descriptions != NULL)
-        description_free(kubernetes->descriptions);
+    while (!LIST_EMPTY(&kubernetes->descriptions))
+        description_free(LIST_FIRST(&kubernetes->descriptions));
     pod_actions_free(kubernetes->pods);
     events_free(kubernetes->events);
     workloads_free(kubernetes->workloads);

@@ -12,12 +12,7 @@ static char *copy_text(const char *text)
 static void operation_free(struct operation *operation)
 {
     struct action *action = &operation->action;
-    if (operation->previous != NULL)
-        operation->previous->next = operation->next;
-    else
-        operation->list->first = operation->next;
-    if (operation->next != NULL)
-        operation->next->previous = operation->previous;
+    LIST_REMOVE(operation, entry);
     if (operation->timer != NULL)
         loop_timer_free(operation->timer);
     xfree(action->incident_ref);
@@ -59,11 +54,8 @@ void operation_begin(struct operations *list, struct operation *operation,
                      const struct action *action, action_done_fn *done, void *context,
                      void (*free)(struct operation *operation))
 {
-    *operation = (struct operation){
-        .list = list, .done = done, .context = context, .free = free, .next = list->first};
-    if (operation->next != NULL)
-        operation->next->previous = operation;
-    list->first = operation;
+    *operation = (struct operation){.list = list, .done = done, .context = context, .free = free};
+    LIST_INSERT_HEAD(&list->all, operation, entry);
     copy_action(operation, action);
 }
 
@@ -109,7 +101,8 @@ void operation_refuse(struct operations *list, const struct action *action, enum
 
 bool operations_are_starting(const struct operations *list, const char *operation_id)
 {
-    for (const struct operation *each = list->first; each != NULL; each = each->next)
+    const struct operation *each = LIST_FIRST(&list->all);
+    for (; each != NULL; each = LIST_NEXT(each, entry))
         if (!each->is_poll && strcmp(each->action.operation_id, operation_id) == 0)
             return true;
     return false;
@@ -117,8 +110,8 @@ bool operations_are_starting(const struct operations *list, const char *operatio
 
 void operations_drop(struct operations *list)
 {
-    while (list->first != NULL)
-        operation_free(list->first);
+    while (!LIST_EMPTY(&list->all))
+        operation_free(LIST_FIRST(&list->all));
 }
 
 enum outcome operation_outcome_of(enum kube_result result)

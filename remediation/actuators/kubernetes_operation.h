@@ -9,18 +9,20 @@
 #include "remediation/actuator.h"
 #include "remediation/names.h"
 
+#include <sys/queue.h>
+
 struct operation;
 
 /* Those of one owner. Zero-initialise, set loop. */
 struct operations {
     struct loop *loop;
-    struct operation *first;
+    LIST_HEAD(, operation) all;
 };
 
 /* First member of whoever keeps more about it. */
 struct operation {
     struct operations *list;
-    struct operation *next, *previous;
+    LIST_ENTRY(operation) entry;
     struct action action; /* owned */
     struct json *params;  /* NULL for none */
     bool is_poll;

@@ -338,7 +338,8 @@ void pod_actions_start(struct pod_actions *actions, const struct action *action,
 static const struct pod_operation *find_start(const struct pod_actions *actions,
                                               const char *operation_id)
 {
-    for (const struct operation *each = actions->operations.first; each != NULL; each = each->next)
+    const struct operation *each = LIST_FIRST(&actions->operations.all);
+    for (; each != NULL; each = LIST_NEXT(each, entry))
         if (!each->is_poll && strcmp(each->action.operation_id, operation_id) == 0)
             return (const struct pod_operation *)(const void *)each;
     return NULL;

@@ -119,8 +119,8 @@ void workloads_free(struct workloads *workloads)
 {
     if (workloads == NULL)
         return;
-    while (workloads->calls != NULL)
-        work_call_free(workloads->calls);
+    while (!LIST_EMPTY(&workloads->calls))
+        work_call_free(LIST_FIRST(&workloads->calls));
     kube_watch_free(workloads->pod_watch);
     kube_watch_free(workloads->domain_watch);
     for (size_t i = 0; i < WORKLOAD_KIND_COUNT; i++) {

@@ -29,21 +29,13 @@ struct work_call *work_call_new(struct workloads *owner, const struct action *ac
         call->nodes[i] = xstrdup(action->nodes[i]);
     call->begun_ns = clock_now_ns();
     call->limit_ns = call->begun_ns + action_time_allowed_ns(action);
-    call->next = owner->calls;
-    if (call->next != NULL)
-        call->next->previous = call;
-    owner->calls = call;
+    LIST_INSERT_HEAD(&owner->calls, call, entry);
     return call;
 }
 
 void work_call_free(struct work_call *call)
 {
-    if (call->previous != NULL)
-        call->previous->next = call->next;
-    else
-        call->owner->calls = call->next;
-    if (call->next != NULL)
-        call->next->previous = call->previous;
+    LIST_REMOVE(call, entry);
     if (call->timer != NULL)
         loop_timer_free(call->timer);
     if (call->request != NULL)
@@ -62,7 +54,8 @@ void work_call_free(struct work_call *call)
 const struct work_call *work_call_find_start(const struct workloads *owner,
                                              const char *operation_id)
 {
-    for (const struct work_call *call = owner->calls; call != NULL; call = call->next)
+    const struct work_call *call = LIST_FIRST(&owner->calls);
+    for (; call != NULL; call = LIST_NEXT(call, entry))
         if (!call->is_poll && strcmp(call->operation_id, operation_id) == 0)
             return call;
     return NULL;
@@ -71,7 +64,8 @@ const struct work_call *work_call_find_start(const struct workloads *owner,
 const struct work_call *work_call_find_of(const struct workloads *owner,
                                           const struct workload_item *item)
 {
-    for (const struct work_call *call = owner->calls; call != NULL; call = call->next)
+    const struct work_call *call = LIST_FIRST(&owner->calls);
+    for (; call != NULL; call = LIST_NEXT(call, entry))
         if (!call->is_poll && call->ref.kind == item->kind &&
             strcmp(call->ref.name, item->name) == 0 &&
             strcmp(call->ref.namespace_name, item->namespace_name) == 0)

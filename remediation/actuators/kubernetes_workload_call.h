@@ -13,7 +13,7 @@ typedef void work_answer_fn(struct work_call *call, const struct kube_answer *an
 
 struct work_call {
     struct workloads *owner;
-    struct work_call *next, *previous;
+    LIST_ENTRY(work_call) entry;
     struct work_ref ref;
     char operation_id[OPERATION_ID_BYTES];
     bool is_poll;

@@ -8,6 +8,8 @@
 #include "remediation/actuators/kubernetes_workload_kinds.h"
 #include "remediation/actuators/kubernetes_workload_pods.h"
 
+#include <sys/queue.h>
+
 /* Which workload is meant: what `workload` of formats.md says. */
 struct work_ref {
     const struct workload_kind *kind;
@@ -32,8 +34,8 @@ struct workloads {
     struct pod_table pods;
     struct workload_item *items[WORKLOAD_KIND_COUNT][ITEM_BUCKETS];
     struct domain *domains;
-    struct work_call *calls; /* under way */
-    void **kept;             /* what the last description lends */
+    LIST_HEAD(, work_call) calls; /* under way */
+    void **kept;                  /* what the last description lends */
     size_t kept_count, kept_capacity;
 };
 

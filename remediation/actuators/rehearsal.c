@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 
 enum { CALL_TIMEOUT_MS = 5000 };
 static const int64_t ASK_AGAIN_NS = INT64_C(2000000000); /* pipeline time */
@@ -16,14 +17,14 @@ struct rehearsal {
     struct loop *loop;
     struct http_client *client;
     char *url;
-    struct call *first;
+    LIST_HEAD(, call) calls;
 };
 
 enum call_kind { CALL_START = 0, CALL_POLL, CALL_DESCRIBE };
 
 struct call {
     struct rehearsal *owner;
-    struct call *next, *previous;
+    LIST_ENTRY(call) entry;
     enum call_kind kind;
     char operation_id[OPERATION_ID_BYTES];
     int64_t limit_ns;         /* pipeline time: after it a running operation is unknown */
@@ -39,21 +40,13 @@ static struct call *call_new(struct rehearsal *owner, enum call_kind kind, void 
     call->owner = owner;
     call->kind = kind;
     call->context = context;
-    call->next = owner->first;
-    if (call->next != NULL)
-        call->next->previous = call;
-    owner->first = call;
+    LIST_INSERT_HEAD(&owner->calls, call, entry);
     return call;
 }
 
 static void call_free(struct call *call)
 {
-    if (call->previous != NULL)
-        call->previous->next = call->next;
-    else
-        call->owner->first = call->next;
-    if (call->next != NULL)
-        call->next->previous = call->previous;
+    LIST_REMOVE(call, entry);
     if (call->timer != NULL)
         loop_timer_free(call->timer);
     xfree(call);
@@ -255,8 +248,8 @@ static void describe(void *self, const struct world_question *question, world_do
 static void release(void *self)
 {
     struct rehearsal *rehearsal = self;
-    while (rehearsal->first != NULL)
-        call_free(rehearsal->first);
+    while (!LIST_EMPTY(&rehearsal->calls))
+        call_free(LIST_FIRST(&rehearsal->calls));
     xfree(rehearsal->url);
     xfree(rehearsal);
 }

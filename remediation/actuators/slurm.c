@@ -94,7 +94,8 @@ static void start(void *self, const struct action *action, action_done_fn *done,
 
 static bool is_under_way(const struct slurm *slurm, const char *operation_id)
 {
-    for (const struct slurm_call *call = slurm->first; call != NULL; call = call->next)
+    const struct slurm_call *call = LIST_FIRST(&slurm->calls);
+    for (; call != NULL; call = LIST_NEXT(call, entry))
         if (call->kind == SLURM_START && strcmp(call->operation_id, operation_id) == 0)
             return true;
     return false;
@@ -139,8 +140,8 @@ static void release(void *self)
 {
     struct slurm *slurm = self;
     process_runner_free(slurm->runner);
-    while (slurm->first != NULL)
-        slurm_call_free(slurm->first);
+    while (!LIST_EMPTY(&slurm->calls))
+        slurm_call_free(LIST_FIRST(&slurm->calls));
     slurm_drains_done(&slurm->drains);
     xfree(slurm->scontrol);
     xfree(slurm->scancel);

@@ -13,10 +13,7 @@ struct slurm_call *slurm_call_new(struct slurm *owner, enum slurm_call_kind kind
     call->owner = owner;
     call->kind = kind;
     call->context = context;
-    call->next = owner->first;
-    if (call->next != NULL)
-        call->next->previous = call;
-    owner->first = call;
+    LIST_INSERT_HEAD(&owner->calls, call, entry);
     return call;
 }
 
@@ -87,11 +84,7 @@ void slurm_call_take_action(struct slurm_call *call, const struct action *action
 
 void slurm_call_free(struct slurm_call *call)
 {
-    struct slurm_call **place = call->previous != NULL ? &call->previous->next
-                                                       : &call->owner->first;
-    *place = call->next;
-    if (call->next != NULL)
-        call->next->previous = call->previous;
+    LIST_REMOVE(call, entry);
     xfree(call->incident_ref);
     xfree(call->reason);
     xfree(call->job_id);

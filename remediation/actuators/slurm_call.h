@@ -9,6 +9,8 @@
 #include "remediation/actuators/slurm_drains.h"
 #include "remediation/actuators/slurm_state.h"
 
+#include <sys/queue.h>
+
 struct slurm_call;
 
 struct slurm {
@@ -24,7 +26,7 @@ struct slurm {
     bool (*may_act)(void *context);
     void *may_act_context;
     struct slurm_drains drains; /* those that we made and want to stand */
-    struct slurm_call *first;
+    LIST_HEAD(, slurm_call) calls;
 };
 
 /* --- the call --- */
@@ -76,7 +78,7 @@ struct slurm_asked_job {
 
 struct slurm_call {
     struct slurm *owner;
-    struct slurm_call *next, *previous;
+    LIST_ENTRY(slurm_call) entry;
     enum slurm_call_kind kind;
     action_done_fn *done;
     world_done_fn *described;

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/queue.h>
 
 enum {
     CALL_TIMEOUT_MS = 10000,
@@ -26,14 +27,14 @@ struct webhook {
     struct loop *loop;
     struct http_client *client;
     char *url, *secret_file, *ca_file, *certificate_file, *key_file;
-    struct call *first;
+    LIST_HEAD(, call) calls;
 };
 
 enum call_kind { CALL_START = 0, CALL_POLL, CALL_DESCRIBE };
 
 struct call {
     struct webhook *owner;
-    struct call *next, *previous;
+    LIST_ENTRY(call) entry;
     enum call_kind kind;
     char operation_id[OPERATION_ID_BYTES];
     struct text body;    /* of the POST, kept for the next try */
@@ -57,21 +58,13 @@ static struct call *call_new(struct webhook *owner, enum call_kind kind, void *c
     call->owner = owner;
     call->kind = kind;
     call->context = context;
-    call->next = owner->first;
-    if (call->next != NULL)
-        call->next->previous = call;
-    owner->first = call;
+    LIST_INSERT_HEAD(&owner->calls, call, entry);
     return call;
 }
 
 static void call_free(struct call *call)
 {
-    if (call->previous != NULL)
-        call->previous->next = call->next;
-    else
-        call->owner->first = call->next;
-    if (call->next != NULL)
-        call->next->previous = call->previous;
+    LIST_REMOVE(call, entry);
     if (call->timer != NULL)
         loop_timer_free(call->timer);
     text_done(&call->body);
@@ -394,8 +387,8 @@ static void describe(void *self, const struct world_question *question, world_do
 static void release(void *self)
 {
     struct webhook *webhook = self;
-    while (webhook->first != NULL)
-        call_free(webhook->first);
+    while (!LIST_EMPTY(&webhook->calls))
+        call_free(LIST_FIRST(&webhook->calls));
     xfree(webhook->url);
     xfree(webhook->secret_file);
     xfree(webhook->ca_file);
