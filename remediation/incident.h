@@ -75,7 +75,7 @@ struct incident_action {
     int64_t next_poll_ns;
     int64_t asked_ns;         /* when the poll under way was asked; 0 none is */
     bool asked_early;         /* that was before the start was answered: it tells nothing now */
-    char *answer;             /* owned, or NULL: what the cluster last said that it waits for;;
+    char *answer;             /* owned, or NULL: what the cluster last said that it waits for;
                                  not of the record, for it may change with every poll */
     bool answer_unrecorded;   /* it changed since the incident's record */
     int64_t answer_record_ns; /* when a change of it was last recorded; 0 never */
