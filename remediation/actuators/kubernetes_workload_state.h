@@ -45,10 +45,10 @@ MUST_CHECK enum status work_ref_read(const char *workload_json, struct work_ref 
 
 const struct workload_item *workloads_find(const struct workloads *workloads,
                                            const struct work_ref *ref); /* or NULL */
-/* Item whose groups and pods are the workload's: for a TrainJob the JobSet of its name. Or NULL. */
 /* All pods of its gang run and are of one start, and this is the newest of them (pod.seen). */
 void workloads_note_gang(struct workloads *workloads, const struct workload_item *item,
                          uint64_t newest);
+/* Item whose groups and pods are the workload's: for a TrainJob the JobSet of its name. Or NULL. */
 const struct workload_item *workloads_find_groups(const struct workloads *workloads,
                                                   const struct workload_item *item);
 
