@@ -149,6 +149,7 @@ struct engine *engine_new(const struct job *job, const struct engine_params *par
     engine->last_step = JOB_NONE;
     engine->attempt_first_step = JOB_NONE;
     engine->ahead_rank = RANK_NONE;
+    engine->ahead_tray = JOB_NONE;
     engine->flags = xcalloc(ranks, 1);
     engine->covered = xcalloc(ranks, 1);
     engine->went_back = xcalloc(ranks, 1);
@@ -366,23 +367,47 @@ static int32_t tray_of(const struct engine *engine, int64_t rank)
     return rank >= 0 && rank < engine->job->world_size ? engine->job->ranks[rank].tray : JOB_NONE;
 }
 
-/* Two ranks with clocks of their own; ranks whose trays are unknown count as such. */
-static bool have_two_clocks(const struct engine *engine, int64_t rank, int64_t other)
+/* Lines of one host come together: the last one is tried first. JOB_NONE: of no tray of this job.
+ */
+static int32_t tray_of_host(struct engine *engine, struct view host)
 {
-    int32_t tray = tray_of(engine, rank);
+    int32_t tray = engine->gauge_tray;
 
-    if (rank == other)
+    if (host.length == 0)
+        return JOB_NONE;
+    if (tray >= engine->job->tray_count || !view_equals(host, engine->job->trays[tray].node)) {
+        for (tray = 0; tray < engine->job->tray_count; tray++)
+            if (view_equals(host, engine->job->trays[tray].node))
+                break;
+        if (tray == engine->job->tray_count)
+            return JOB_NONE;
+        engine->gauge_tray = tray;
+    }
+    return tray < engine->grid->cut[CUT_TRAY].count ? tray : JOB_NONE;
+}
+
+/* Whose clock a line's time is: a rank's lines have that of its tray, others that of their host. */
+static int32_t clock_of(struct engine *engine, const struct sample *sample)
+{
+    return sample->rank >= 0 ? tray_of(engine, sample->rank) : tray_of_host(engine, sample->host);
+}
+
+/* The line and the one that is ahead have clocks of their own; ranks whose trays are unknown count
+ * as such. */
+static bool have_two_clocks(const struct engine *engine, const struct sample *sample, int32_t tray)
+{
+    if (sample->rank == engine->ahead_rank && tray == engine->ahead_tray)
         return false;
-    return tray == JOB_NONE || tray != tray_of(engine, other) ||
-           engine->grid->cut[CUT_TRAY].count < 2;
+    return tray == JOB_NONE || tray != engine->ahead_tray || engine->grid->cut[CUT_TRAY].count < 2;
 }
 
 /* Time passes. After a long gap in the data nobody has had the chance to speak yet, so silence
- * counts anew; and what the rank that was ahead alone had brought happened now. */
+ * counts anew; and what the line that was ahead alone had brought happened now. */
 static void jump_time(struct engine *engine, int64_t time_ns)
 {
     struct liveness *live = &engine->live;
-    double long_gap = fmax((double)GAP_NS, 3 * live->beat_gap_ns);
+    double speaking_ns = liveness_speaking_gap(live);
+    double long_gap = speaking_ns > 0 ? fmax((double)GAP_NS, 3 * speaking_ns) : (double)AHEAD_NS;
 
     if ((double)(time_ns - engine->now_ns) > long_gap)
         live->floor_ns = time_ns;
@@ -392,6 +417,9 @@ static void jump_time(struct engine *engine, int64_t time_ns)
         live->seen_ns[engine->ahead_rank] = time_ns;
         if (live->progress_ns == engine->now_ns)
             live->progress_ns = time_ns;
+    } else if (engine->ahead_ns > 0 && engine->ahead_tray != JOB_NONE && live->beat_gap_ns <= 0) {
+        for (int32_t i = 0; i < grid_size(engine->grid, CUT_TRAY, engine->ahead_tray); i++)
+            live->seen_ns[grid_members(engine->grid, CUT_TRAY, engine->ahead_tray)[i]] = time_ns;
     }
     engine->ahead_ns = 0;
     engine->now_ns = time_ns;
@@ -405,12 +433,13 @@ static void pass_time(struct engine *engine, const struct sample *sample)
     if (time_ns <= engine->now_ns)
         return;
     if (engine->now_ns > 0 && time_ns - engine->now_ns > AHEAD_NS) {
-        bool agrees = engine->ahead_ns > 0 &&
-                      have_two_clocks(engine, sample->rank, engine->ahead_rank) &&
+        int32_t tray = clock_of(engine, sample);
+        bool agrees = engine->ahead_ns > 0 && have_two_clocks(engine, sample, tray) &&
                       llabs(time_ns - engine->ahead_ns) < AHEAD_NS;
         if (!agrees) {
             engine->ahead_ns = time_ns;
             engine->ahead_rank = sample->rank;
+            engine->ahead_tray = tray;
             return;
         }
     }
@@ -526,30 +555,24 @@ static void feed_mark(struct engine *engine, const struct sample *sample)
         engine->masked_until_step = (int64_t)sample->values[FIELD_STEP];
 }
 
-/* Lines of one host come together: the last one is tried first. JOB_NONE: of no tray of this job.
- */
-static int32_t tray_of_gauge(struct engine *engine, struct view host)
+/* The lines of a host's GPUs come together, and then nothing until the next round. */
+static void note_gauge_round(struct liveness *live, int32_t rank, int64_t time_ns)
 {
-    int32_t tray = engine->gauge_tray;
+    int64_t gap = time_ns - live->gauge_ns[rank];
 
-    if (host.length == 0)
-        return JOB_NONE;
-    if (tray >= engine->job->tray_count || !view_equals(host, engine->job->trays[tray].node)) {
-        for (tray = 0; tray < engine->job->tray_count; tray++)
-            if (view_equals(host, engine->job->trays[tray].node))
-                break;
-        if (tray == engine->job->tray_count)
-            return JOB_NONE;
-        engine->gauge_tray = tray;
+    if (live->gauge_ns[rank] > 0 && gap > SECOND && gap < 120 * SECOND) {
+        double weight = live->gauge_gap_ns > 0 ? 0.01 : 1;
+        live->gauge_gap_ns += weight * ((double)gap - live->gauge_gap_ns);
     }
-    return tray < engine->grid->cut[CUT_TRAY].count ? tray : JOB_NONE;
+    if (gap > 0)
+        live->gauge_ns[rank] = time_ns;
 }
 
 /* Clock and power tell why a GPU is slow. Where ranks send no beats, the gauges of their host are
  * all that is heard of them between steps: hosts whose gauges go on are not the silent ones. */
 static void feed_gauge(struct engine *engine, const struct sample *sample)
 {
-    int32_t tray = tray_of_gauge(engine, sample->host);
+    int32_t tray = tray_of_host(engine, sample->host);
     double clock_mhz = sample_has(sample, FIELD_CLOCK_MHZ) ? sample->values[FIELD_CLOCK_MHZ]
                                                            : (double)NAN;
     double power_w = sample_has(sample, FIELD_POWER_W) ? sample->values[FIELD_POWER_W]
@@ -563,6 +586,7 @@ static void feed_gauge(struct engine *engine, const struct sample *sample)
         int32_t rank = grid_members(engine->grid, CUT_TRAY, tray)[i];
         if (engine->live.beat_gap_ns <= 0)
             engine->live.seen_ns[rank] = engine->now_ns;
+        note_gauge_round(&engine->live, rank, sample->time_ns);
         if (has_gpu && engine->job->ranks[rank].gpu == gpu)
             gauges_hardware(&engine->gauges, rank, clock_mhz, power_w);
     }

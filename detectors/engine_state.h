@@ -90,8 +90,9 @@ struct engine {
     struct hardware hardware;
 
     int64_t now_ns;   /* engine time */
-    int64_t ahead_ns; /* a time far ahead of now_ns, waiting for a second rank to agree */
+    int64_t ahead_ns; /* a time far ahead of now_ns, waiting for a second clock to agree */
     int64_t ahead_rank;
+    int32_t ahead_tray;
     int64_t attempt;
     int64_t attempt_first_step;
     int64_t attempt_time_ns;

@@ -55,6 +55,7 @@ void liveness_init(struct liveness *live, int32_t ranks)
     live->step_ns = xcalloc(count, sizeof(int64_t));
     live->beat_ns = xcalloc(count, sizeof(int64_t));
     live->beat_step = xcalloc(count, sizeof(int64_t));
+    live->gauge_ns = xcalloc(count, sizeof(int64_t));
     live->own_ns = xcalloc(count, sizeof(int64_t));
     live->stale_ns = xcalloc(count, sizeof(int64_t));
     live->phase = xcalloc(count, 1);
@@ -67,6 +68,7 @@ void liveness_done(struct liveness *live)
     xfree(live->step_ns);
     xfree(live->beat_ns);
     xfree(live->beat_step);
+    xfree(live->gauge_ns);
     xfree(live->own_ns);
     xfree(live->stale_ns);
     xfree(live->phase);
@@ -121,9 +123,14 @@ struct census {
     int32_t silent, computing, waiting, pausing, known;
 };
 
+double liveness_speaking_gap(const struct liveness *live)
+{
+    return live->beat_gap_ns > 0 ? live->beat_gap_ns : live->gauge_gap_ns;
+}
+
 static int64_t silence_limit(const struct engine *engine)
 {
-    double limit = SILENT_GAPS * engine->live.beat_gap_ns;
+    double limit = SILENT_GAPS * liveness_speaking_gap(&engine->live);
 
     return (int64_t)fmax(limit, (double)SILENT_LEAST_NS);
 }
@@ -577,13 +584,16 @@ void liveness_check(struct engine *engine)
     struct census census = take_census(engine);
     if (2 * census.pausing > census.known && stopped_ns < PAUSE_LIMIT_NS)
         return;
+    /* Who fell silent in the last step is known after the silence and the round that shows it. */
+    int64_t all_known_ns = (int64_t)((SILENT_GAPS + 1) * liveness_speaking_gap(live));
+    int64_t hang_least_ns = all_known_ns > HANG_LEAST_NS ? all_known_ns : HANG_LEAST_NS;
     bool some_speak = census.silent > 0 && 20 * speaking_ranks(engine) >= census.known;
     bool confirmed = census.silent > 0 && is_silence_confirmed(engine);
     if (some_speak &&
         stopped_ns > stop_limit(engine, confirmed ? CONFIRMED_LEAST_NS : CRASH_LEAST_NS))
         tell_crash(engine, &census);
-    else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS) && is_stop_explained(engine))
+    else if (stopped_ns > stop_limit(engine, hang_least_ns) && is_stop_explained(engine))
         live->told = true;
-    else if (stopped_ns > stop_limit(engine, HANG_LEAST_NS))
+    else if (stopped_ns > stop_limit(engine, hang_least_ns))
         tell_hang(engine, &census);
 }

@@ -24,11 +24,13 @@ struct liveness {
     int64_t *step_ns; /* by rank: the same of its newest step sample */
     int64_t *beat_ns; /* by rank: newest beat; 0 never */
     int64_t *beat_step;
-    uint8_t *phase;     /* by rank: of its newest beat */
-    int64_t *own_ns;    /* by rank: newest stamp of its step and beat lines, by its own clock */
-    int64_t *stale_ns;  /* by rank: stamps up to here belong to the attempt before */
-    double beat_gap_ns; /* usual time between two beats of a rank; 0 unknown */
-    int64_t ahead_step; /* a beat's step past progress_step, and whose it was */
+    uint8_t *phase;      /* by rank: of its newest beat */
+    int64_t *own_ns;     /* by rank: newest stamp of its step and beat lines, by its own clock */
+    int64_t *stale_ns;   /* by rank: stamps up to here belong to the attempt before */
+    double beat_gap_ns;  /* usual time between two beats of a rank; 0 unknown */
+    int64_t *gauge_ns;   /* by rank: newest gauges of its host, by the host's clock; 0 never */
+    double gauge_gap_ns; /* usual time between two rounds of a host's gauges; 0 unknown */
+    int64_t ahead_step;  /* a beat's step past progress_step, and whose it was */
     int32_t ahead_rank;
     int64_t progress_ns; /* when the highest step number rose last */
     int64_t progress_step;
@@ -49,6 +51,9 @@ void liveness_done(struct liveness *live);
 void liveness_resume(struct liveness *live, int64_t from_ns, int64_t now_ns);
 void liveness_heard(struct liveness *live, int64_t now_ns);
 void liveness_restart(struct liveness *live);
+/* Usual time between two signs of life of a rank inside a step: its beats, or where it sends none
+ * the gauges of its host. 0: unknown. */
+double liveness_speaking_gap(const struct liveness *live);
 enum phase liveness_phase(const char *bytes, unsigned long length);
 const char *liveness_phase_name(enum phase phase);
 

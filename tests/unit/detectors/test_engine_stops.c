@@ -94,20 +94,37 @@ TEST(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang)
     feed_close(&feed);
 }
 
-/* Gauges of all hosts but one go on for so long; there are no beats. */
-static void gauges_go_on(struct feed *feed, int seconds, int32_t without)
+/* One line of gauges of every host but one. */
+static void gauge_round(struct feed *feed, int32_t without)
 {
-    for (int s = 0; s < seconds; s += 5) {
-        feed->now_ns += INT64_C(5000000000);
-        for (int32_t tray = 0; tray < RANKS / 4; tray++) {
-            char host[32];
-            (void)snprintf(host, sizeof host, "node%d", (int)tray);
-            struct sample gauge = {
-                .measurement = MEASUREMENT_GPU, .rank = RANK_NONE, .host = view_of(host)};
-            feed_set(&gauge, FIELD_SM, 0.96);
-            if (tray != without)
-                feed_send(feed, &gauge);
-        }
+    for (int32_t tray = 0; tray < RANKS / 4; tray++) {
+        char host[32];
+        (void)snprintf(host, sizeof host, "node%d", (int)tray);
+        struct sample gauge = {
+            .measurement = MEASUREMENT_GPU, .rank = RANK_NONE, .host = view_of(host)};
+        feed_set(&gauge, FIELD_SM, 0.96);
+        if (tray != without)
+            feed_send(feed, &gauge);
+    }
+}
+
+/* Only gauges come, every so many seconds; there are no beats. */
+static void gauges_go_on(struct feed *feed, int seconds, int every, int32_t without)
+{
+    for (int s = 0; s < seconds; s += every) {
+        feed->now_ns += every * INT64_C(1000000000);
+        gauge_round(feed, without);
+    }
+}
+
+static void open_running_with_gauges(struct feed *feed, int every)
+{
+    open_running(feed);
+    for (int round = 0; round < 3; round++) {
+        int64_t until_ns = feed->now_ns + every * INT64_C(1000000000);
+        while (feed->now_ns < until_ns)
+            feed_steps(feed, 1);
+        gauge_round(feed, JOB_NONE);
     }
 }
 
@@ -116,7 +133,7 @@ TEST(gauges_that_stay_busy_hide_no_hang)
     struct feed feed;
 
     open_running(&feed);
-    gauges_go_on(&feed, 300, JOB_NONE);
+    gauges_go_on(&feed, 300, 5, JOB_NONE);
     CU_ASSERT(names(feed_find(&feed, VERDICT_HANG), SCOPE_JOB, "team/job"));
     CU_ASSERT_EQUAL(feed.count, 1);
     feed_close(&feed);
@@ -127,10 +144,43 @@ TEST(without_beats_the_host_whose_gauges_stop_is_the_one_that_crashed)
     struct feed feed;
 
     open_running(&feed);
-    gauges_go_on(&feed, 300, 9);
+    gauges_go_on(&feed, 300, 5, 9);
     CU_ASSERT(names(feed_find(&feed, VERDICT_CRASH), SCOPE_TRAY, "node9"));
     CU_ASSERT_EQUAL(feed.count, 1);
     feed_close(&feed);
+}
+
+TEST(rounds_of_gauges_far_apart_move_time_and_hide_no_hang)
+{
+    static const int EVERY_SECONDS[] = {15, 30, 60};
+
+    for (size_t i = 0; i < sizeof EVERY_SECONDS / sizeof EVERY_SECONDS[0]; i++) {
+        struct feed feed;
+
+        open_running_with_gauges(&feed, EVERY_SECONDS[i]);
+        int64_t last_ns = feed.now_ns;
+        gauges_go_on(&feed, 300, EVERY_SECONDS[i], JOB_NONE);
+        const struct verdict *verdict = feed_find(&feed, VERDICT_HANG);
+        CU_ASSERT_FATAL(names(verdict, SCOPE_JOB, "team/job"));
+        CU_ASSERT(verdict->time_ns - last_ns <= INT64_C(300000000000));
+        CU_ASSERT_EQUAL(feed.count, 1);
+        feed_close(&feed);
+    }
+}
+
+TEST(among_gauges_far_apart_the_host_whose_gauges_stop_is_the_one_that_crashed)
+{
+    static const int EVERY_SECONDS[] = {15, 30, 60};
+
+    for (size_t i = 0; i < sizeof EVERY_SECONDS / sizeof EVERY_SECONDS[0]; i++) {
+        struct feed feed;
+
+        open_running_with_gauges(&feed, EVERY_SECONDS[i]);
+        gauges_go_on(&feed, 300, EVERY_SECONDS[i], 9);
+        CU_ASSERT(names(feed_find(&feed, VERDICT_CRASH), SCOPE_TRAY, "node9"));
+        CU_ASSERT_EQUAL(feed.count, 1);
+        feed_close(&feed);
+    }
 }
 
 TEST(silence_after_the_job_has_finished_is_right)
@@ -558,6 +608,8 @@ TESTS(T(a_rank_whose_own_gradients_stray_again_and_again_is_numeric_of_that_rank
       T(checkpoints_and_evaluations_that_ranks_speak_of_are_no_hang),
       T(gauges_that_stay_busy_hide_no_hang),
       T(without_beats_the_host_whose_gauges_stop_is_the_one_that_crashed),
+      T(rounds_of_gauges_far_apart_move_time_and_hide_no_hang),
+      T(among_gauges_far_apart_the_host_whose_gauges_stop_is_the_one_that_crashed),
       T(silence_after_the_job_has_finished_is_right),
       T(when_everything_falls_silent_no_rank_is_singled_out),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
