@@ -57,6 +57,7 @@ void model_init(struct model *model, const struct grid *grid)
     model->transfer_ms = floats(model->data_groups);
     model->class_ms = floats(model->classes);
     model->class_usual = floats(model->classes);
+    model->class_first = floats(model->classes * USUAL_ROWS);
     model->class_sm = floats(model->classes);
     model->class_tokens = floats(model->classes);
     model->replica_of_group = xcalloc((size_t)model->groups + 1, sizeof(int32_t));
@@ -82,11 +83,11 @@ void model_init(struct model *model, const struct grid *grid)
 
 void model_done(struct model *model)
 {
-    float *all[] = {model->compute,     model->ratio,    model->own,          model->sm,
-                    model->outside,     model->scratch,  model->group,        model->late,
-                    model->work,        model->lane,     model->transfer_ms,  model->class_ms,
-                    model->class_usual, model->class_sm, model->class_tokens, model->group_ratio,
-                    model->late_lane};
+    float *all[] = {model->compute,     model->ratio,      model->own,          model->sm,
+                    model->outside,     model->scratch,    model->group,        model->late,
+                    model->work,        model->lane,       model->transfer_ms,  model->class_ms,
+                    model->class_usual, model->class_sm,   model->class_tokens, model->group_ratio,
+                    model->late_lane,   model->class_first};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         xfree(all[i]);
@@ -148,20 +149,32 @@ static void over_class(const struct model *model, const struct grid *grid, const
     }
 }
 
+/* The median of a class's first rows: one long row among them is no part of it. */
+static float median_of_first(const float *first, int64_t rows)
+{
+    float values[USUAL_ROWS];
+    size_t n = 0;
+
+    for (int64_t i = 0; i < rows; i++)
+        if (first[i] > 0)
+            values[n++] = first[i];
+    return n > 0 ? (float)robust_median(values, n) : 0;
+}
+
 /* The usual references follow the row's as long as they agree with them. */
 static void follow_usual(struct model *model)
 {
     static const double WEIGHT = 0.02, AGREES = 0.02;
-    double early = 1.0 / (double)(model->usual_rows + 1);
 
     for (int32_t s = 0; s < model->classes; s++) {
         double now = (double)model->class_ms[s], usual = (double)model->class_usual[s];
-        if (!(now > 0))
-            continue;
-        if (model->usual_rows == 0 || !(usual > 0))
-            model->class_usual[s] = (float)now;
-        else if (model->usual_rows < 20 || fabs(now / usual - 1) < AGREES)
-            model->class_usual[s] += (float)(fmax(WEIGHT, early) * (now - usual));
+        float *first = model->class_first + (size_t)s * USUAL_ROWS;
+        if (model->usual_rows < USUAL_ROWS) {
+            first[model->usual_rows] = now > 0 ? (float)now : 0;
+            model->class_usual[s] = median_of_first(first, model->usual_rows + 1);
+        } else if (now > 0 && (!(usual > 0) || fabs(now / usual - 1) < AGREES)) {
+            model->class_usual[s] += (float)((usual > 0 ? WEIGHT : 1) * (now - usual));
+        }
     }
     model->usual_rows++;
 }

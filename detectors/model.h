@@ -17,6 +17,8 @@
 #include "detectors/grid.h"
 #include "detectors/steps.h"
 
+enum { USUAL_ROWS = 20 };
+
 struct model {
     int32_t ranks, groups, replicas, lanes, data_groups, stages, classes, experts;
     bool inclusive;   /* what is sent as compute holds waits in tensor and expert groups */
@@ -35,6 +37,7 @@ struct model {
     float *transfer_ms;  /* by data group: least all-reduce time, the last one's own transfer */
     float *class_ms;     /* by class: reference compute of this row */
     float *class_usual;  /* by class: the same, slow mean; stands still while the row's differs */
+    float *class_first;  /* by class: of the first USUAL_ROWS rows, whose median it starts from */
     float *class_sm;     /* by class: reference SM activity */
     float *class_tokens; /* by class: reference tokens */
     double token_products,

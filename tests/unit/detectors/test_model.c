@@ -36,9 +36,9 @@ static void close_fixture(struct fixture *fixture)
 }
 
 /* Feeds the same row three times, so that it closes, and takes its residuals. */
-static void run(struct fixture *fixture)
+static void run_row(struct fixture *fixture, int first, bool learn)
 {
-    for (int step = 0; step < 3; step++)
+    for (int step = first; step < first + 3; step++)
         for (int32_t r = 0; r < RANKS; r++) {
             struct sample sample = {.measurement = MEASUREMENT_STEP, .rank = r, .time_ns = 1};
             feed_set(&sample, FIELD_STEP, step);
@@ -49,7 +49,12 @@ static void run(struct fixture *fixture)
         }
     const struct row *row = steps_ready(fixture->steps);
     CU_ASSERT_PTR_NOT_NULL_FATAL(row);
-    model_row(&fixture->model, fixture->grid, row, false);
+    model_row(&fixture->model, fixture->grid, row, learn);
+}
+
+static void run(struct fixture *fixture)
+{
+    run_row(fixture, 0, false);
 }
 
 TEST(a_bigger_stage_is_no_deviation)
@@ -63,6 +68,26 @@ TEST(a_bigger_stage_is_no_deviation)
     for (int k = 0; k < 8; k++)
         CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.group[k], 0, 1e-6);
     CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.class_ms[1], 120, 1e-4);
+    close_fixture(&fixture);
+}
+
+/* A long row in the beginning (a save, a spell of the file system) is no part of what is usual: the
+ * reference would stay apart from all that comes later. */
+TEST(one_long_row_among_the_first_does_not_shift_what_is_usual)
+{
+    struct fixture fixture;
+
+    open_fixture(&fixture);
+    for (int i = 0; i < 30; i++) {
+        for (int r = 0; r < RANKS; r++)
+            fixture.compute[r] = (r < 8 ? 100 : 120) * (i == 7 ? 2.0 : 1.0);
+        run_row(&fixture, 3 * i, true);
+        while (steps_ready(fixture.steps) != NULL)
+            steps_pop(fixture.steps);
+    }
+    CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.class_usual[0], 100, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.class_usual[1], 120, 0.1);
+    CU_ASSERT_DOUBLE_EQUAL((double)fixture.model.ratio[0], 0, 0.001);
     close_fixture(&fixture);
 }
 
@@ -129,7 +154,8 @@ TEST(a_lane_is_outside_compute_only_when_all_its_groups_are)
     close_fixture(&fixture);
 }
 
-TESTS(T(a_bigger_stage_is_no_deviation), T(a_slow_rank_differs_from_its_tensor_peer_by_its_part),
+TESTS(T(one_long_row_among_the_first_does_not_shift_what_is_usual),
+      T(a_bigger_stage_is_no_deviation), T(a_slow_rank_differs_from_its_tensor_peer_by_its_part),
       T(a_replica_with_more_work_deviates_in_work_and_not_in_its_groups),
       T(who_waits_least_is_latest_and_the_least_wait_is_the_transfer),
       T(a_lane_is_outside_compute_only_when_all_its_groups_are))
