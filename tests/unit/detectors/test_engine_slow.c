@@ -66,6 +66,41 @@ TEST(four_stalling_ranks_of_a_node_are_one_tray_and_the_host)
     feed_close(&feed);
 }
 
+TEST(two_ranks_of_a_node_that_stall_from_one_step_on_are_its_tray)
+{
+    struct feed feed;
+    const struct verdict *verdict;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 80);
+    for (int32_t r = 20; r < 22; r++)
+        feed.stall_ms[r] = 200;
+    feed_steps(&feed, 30);
+    verdict = feed_find(&feed, VERDICT_SLOW);
+    CU_ASSERT_FATAL(names(verdict, SCOPE_TRAY, "node5"));
+    CU_ASSERT_EQUAL(verdict->cause, CAUSE_HOST);
+    CU_ASSERT(verdict->evict);
+    CU_ASSERT(verdict->gain > 0.2); /* of both: each alone would win nothing */
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(two_ranks_of_a_node_that_stall_one_after_the_other_are_two)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 80);
+    feed.stall_ms[20] = 200;
+    feed_steps(&feed, 30);
+    feed.stall_ms[21] = 300;
+    feed_steps(&feed, 30);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "20"));
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 2);
+    CU_ASSERT(names(&feed.verdicts[feed.count - 1], SCOPE_RANK, "21"));
+    feed_close(&feed);
+}
+
 TEST(one_rack_of_two_slow_is_that_rack)
 {
     struct feed feed;
@@ -513,6 +548,8 @@ TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_
       T(a_slow_gpu_is_named_within_twelve_steps_with_its_node_and_onset),
       T(a_rank_that_was_slow_from_the_first_step_is_found),
       T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host),
+      T(two_ranks_of_a_node_that_stall_from_one_step_on_are_its_tray),
+      T(two_ranks_of_a_node_that_stall_one_after_the_other_are_two),
       T(one_rack_of_two_slow_is_that_rack),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
       T(a_drift_is_told_again_in_one_step_as_it_grows), T(a_fault_that_went_away_is_cleared),
