@@ -6,6 +6,7 @@
 #include "detectors/stats/robust.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A GPU that needs a part more time for the same work keeps its SMs busy while its peers wait:
@@ -20,7 +21,10 @@ static const double SM_STANDS_OUT = 0.03;
 static const double MEMORY_FULL = 0.93;
 /* Clocks differ by a per cent or two for nothing. */
 static const double CLOCK_LEAST = 0.025;
-enum { RACK_LANES_LEAST = 3 };
+enum {
+    RACK_LANES_LEAST = 3,
+    SAME_ONSET_ROWS = 4, /* an onset is known no better than the shortest window is long */
+};
 
 /* Mean over the domain's ranks; NAN when nobody sent it. */
 static double mean_of(const float *values, const uint8_t *ranks, int32_t count)
@@ -136,8 +140,7 @@ static void find_gain(const struct engine *engine, const uint8_t *ranks, struct 
 
 static bool is_sm_busier(const struct slow_facts *facts)
 {
-    /* The whole job waits for a slow stage, and with it the stage's own pipeline: little of it
-     * shows. */
+    /* The stage's own pipeline waits with the job: little of it shows. */
     if (facts->whole_stage)
         return facts->sm_shift > SM_LEAST;
     return facts->sm_shift > fmin(fmax(SM_PART * facts->level, SM_LEAST), SM_PLAIN);
@@ -216,6 +219,29 @@ static int32_t stage_moved_along(const struct engine *engine, const uint8_t *ran
     return JOB_NONE;
 }
 
+/* How much busier a stage's SMs became than those of the other stages: while the job waits for one
+ * stage, SMs are busy for a smaller part of everybody's step. */
+static double stage_sm_shift(const struct engine *engine, int32_t stage, int rows)
+{
+    double own = 0, others = 0;
+    int own_count = 0, others_count = 0;
+
+    for (int32_t s = 0; s < engine->model.stages; s++) {
+        int32_t class = grid_of(engine->grid, CUT_CLASS,
+                                grid_members(engine->grid, CUT_STAGE, s)[0]);
+        double rise = pace_rise(&engine->pace.class_sm[class], rows);
+        if (!isfinite(rise))
+            continue;
+        own += s == stage ? rise : 0;
+        own_count += s == stage;
+        others += s == stage ? 0 : rise;
+        others_count += s != stage;
+    }
+    if (own_count == 0)
+        return (double)NAN;
+    return others_count > 0 ? (1 + own) / (1 + others / others_count) - 1 : own;
+}
+
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
                 const uint8_t *ranks, struct slow_facts *facts)
 {
@@ -233,10 +259,7 @@ void cause_find(const struct engine *engine, enum bank_kind bank, const struct d
     int32_t stage = stage_moved_along(engine, ranks);
     facts->whole_stage = stage != JOB_NONE;
     if (facts->whole_stage)
-        facts->sm_shift = pace_rise(
-            &engine->pace.class_sm[grid_of(engine->grid, CUT_CLASS,
-                                           grid_members(engine->grid, CUT_STAGE, stage)[0])],
-            facts->rows);
+        facts->sm_shift = stage_sm_shift(engine, stage, facts->rows);
     facts->mem = most_of(gauges->mem_fast, ranks, count);
     find_gain(engine, ranks, facts);
     find_clock(engine, ranks, facts);
@@ -317,6 +340,37 @@ bool cause_narrow(const struct engine *engine, enum bank_kind bank, double level
         return false;
     *domain = (struct domain){.scope = SCOPE_RANK, .index = rank, .cut = CUT_COUNT};
     return true;
+}
+
+static int rows_of_rank(const struct engine *engine, const struct alarm *alarm, int32_t rank)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    enum cut cut = alarm_cut(alarm->bank);
+    int32_t unit = cut == CUT_COUNT ? rank : grid_of(engine->grid, cut, rank);
+    struct chart_view view = bank_view(bank, unit);
+
+    return bank_rows_since_onset(bank, unit, fmax(view.level, ALARM_LEVEL_LEAST), alarm->test);
+}
+
+bool cause_merge_ranks(const struct engine *engine, const struct alarm *alarm,
+                       struct domain *domains, int *count, int first, uint8_t *ranks)
+{
+    int32_t tray = grid_of(engine->grid, CUT_TRAY, domains[first].index);
+    int rows = rows_of_rank(engine, alarm, domains[first].index), before = *count;
+
+    for (int i = first + 1; i < *count && tray != JOB_NONE; i++) {
+        int32_t rank = domains[i].index;
+
+        if (domains[i].scope != SCOPE_RANK || grid_of(engine->grid, CUT_TRAY, rank) != tray ||
+            abs(rows_of_rank(engine, alarm, rank) - rows) > SAME_ONSET_ROWS)
+            continue;
+        ranks[rank] = 1;
+        for (int j = i; j + 1 < *count; j++)
+            domains[j] = domains[j + 1];
+        --*count;
+        i--;
+    }
+    return *count < before;
 }
 
 /* The stage most of a rack's ranks are in. */

@@ -4,6 +4,7 @@
 #ifndef BROOM_DETECTORS_CAUSE_H
 #define BROOM_DETECTORS_CAUSE_H
 
+#include "detectors/alarm.h"
 #include "detectors/domains.h"
 #include "detectors/engine_state.h"
 
@@ -40,5 +41,11 @@ bool cause_narrow(const struct engine *engine, enum bank_kind bank, double level
  * the number of domains; 0 when more rows are needed to tell. level and rows are the alarm's. */
 int cause_split_lanes(const struct engine *engine, double level, int rows, uint8_t *suspects,
                       struct domain *domains);
+
+/* Two ranks of one tray that grew slow at the same time have one fault, which is the tray's (its
+ * host feeds part of its GPUs). Takes such ranks of the list after the first into ranks; true:
+ * there were some. */
+bool cause_merge_ranks(const struct engine *engine, const struct alarm *alarm,
+                       struct domain *domains, int *count, int first, uint8_t *ranks);
 
 #endif

@@ -481,6 +481,21 @@ static void note_progress(struct engine *engine, int64_t step)
     live->told = false;
 }
 
+/* A rank is inside a step, or is about to be: the one before has finished, for all as they wait for
+ * each other. One rank may count wrongly; two do not. */
+static void note_ahead(struct engine *engine, int32_t rank, int64_t step)
+{
+    struct liveness *live = &engine->live;
+
+    if (step - 1 <= live->progress_step)
+        return;
+    if (live->ranks == 1 || (live->ahead_step > 0 && live->ahead_rank != rank))
+        note_progress(engine,
+                      (live->ahead_step < step && live->ranks > 1 ? live->ahead_step : step) - 1);
+    live->ahead_step = step;
+    live->ahead_rank = rank;
+}
+
 static void feed_step(struct engine *engine, const struct sample *sample)
 {
     int32_t rank = (int32_t)sample->rank;
@@ -505,6 +520,8 @@ static void feed_step(struct engine *engine, const struct sample *sample)
     live->step_ns[rank] = engine->now_ns;
     live->phase[rank] = PHASE_NONE;
     note_progress(engine, steps_finished(engine->steps));
+    if (engine->rows > 0)
+        note_ahead(engine, rank, (int64_t)sample->values[FIELD_STEP] + 1);
     close_rows(engine);
 }
 
@@ -526,16 +543,8 @@ static void feed_beat(struct engine *engine, const struct sample *sample)
         return;
     /* Inside step n: step n - 1 has finished, though its samples may have been lost. */
     live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
-    if (engine->rows == 0 || live->beat_step[rank] - 1 <= live->progress_step)
-        return;
-    /* One rank may count wrongly; two do not. */
-    if (live->ranks == 1 || (live->ahead_step > 0 && live->ahead_rank != rank))
-        note_progress(engine, (live->ahead_step < live->beat_step[rank] && live->ranks > 1
-                                   ? live->ahead_step
-                                   : live->beat_step[rank]) -
-                                  1);
-    live->ahead_step = live->beat_step[rank];
-    live->ahead_rank = rank;
+    if (engine->rows > 0)
+        note_ahead(engine, rank, live->beat_step[rank]);
 }
 
 static void feed_mark(struct engine *engine, const struct sample *sample)

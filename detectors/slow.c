@@ -33,7 +33,6 @@ enum {
     FLAP_ROWS = 512,
     ABSORB_STEPS = 16,
     NEWEST_ROWS = 2,
-    SAME_ONSET_ROWS = 4, /* an onset is known no better than the shortest window is long */
     RATE_ROWS = 48,
     MANY_AT_ONCE = 6, /* more domains at once are the job's doing, not so many faults */
     RACK_FILLING = 3,
@@ -352,40 +351,6 @@ static int merge_replicas(const struct engine *engine, struct domain *domains, i
     return count;
 }
 
-static int rows_of_rank(const struct engine *engine, const struct alarm *alarm, int32_t rank)
-{
-    const struct bank *bank = &engine->banks[alarm->bank];
-    enum cut cut = alarm_cut(alarm->bank);
-    int32_t unit = cut == CUT_COUNT ? rank : grid_of(engine->grid, cut, rank);
-    struct chart_view view = bank_view(bank, unit);
-
-    return bank_rows_since_onset(bank, unit, fmax(view.level, ALARM_LEVEL_LEAST), alarm->test);
-}
-
-/* Two ranks of one tray that grew slow at the same time have one fault, which is the tray's (its
- * host feeds part of its GPUs). Takes such ranks from the rest of the list; true: there were some.
- */
-static bool merge_ranks(const struct engine *engine, const struct alarm *alarm,
-                        struct domain *domains, int *count, int first, uint8_t *ranks)
-{
-    int32_t tray = grid_of(engine->grid, CUT_TRAY, domains[first].index);
-    int rows = rows_of_rank(engine, alarm, domains[first].index), before = *count;
-
-    for (int i = first + 1; i < *count && tray != JOB_NONE; i++) {
-        int32_t rank = domains[i].index;
-
-        if (domains[i].scope != SCOPE_RANK || grid_of(engine->grid, CUT_TRAY, rank) != tray ||
-            abs(rows_of_rank(engine, alarm, rank) - rows) > SAME_ONSET_ROWS)
-            continue;
-        ranks[rank] = 1;
-        for (int j = i; j + 1 < *count; j++)
-            domains[j] = domains[j + 1];
-        --*count;
-        i--;
-    }
-    return *count < before;
-}
-
 /* Units that only moved along may complete a domain; alone they wait for an alarm of their own. */
 static bool has_alarm(const struct engine *engine, const struct alarm *alarm, const uint8_t *ranks)
 {
@@ -468,7 +433,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
         if (alarm->bank != BANK_OWN && cause_narrow(engine, alarm->bank, alarm->level, &domain))
             domain_ranks(engine, &domain, ranks);
         if (domain.scope == SCOPE_RANK && domains[i].scope == SCOPE_RANK &&
-            merge_ranks(engine, alarm, domains, &count, i, ranks))
+            cause_merge_ranks(engine, alarm, domains, &count, i, ranks))
             domain = (struct domain){.scope = SCOPE_TRAY,
                                      .index = grid_of(engine->grid, CUT_TRAY, domains[i].index),
                                      .cut = CUT_TRAY};

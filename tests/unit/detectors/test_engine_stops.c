@@ -183,6 +183,19 @@ TEST(among_gauges_far_apart_the_host_whose_gauges_stop_is_the_one_that_crashed)
     }
 }
 
+/* What brings the lines was away for ten minutes; the job went on. */
+TEST(a_gap_in_the_lines_that_ends_with_later_steps_is_no_hang)
+{
+    struct feed feed;
+
+    open_running(&feed);
+    feed.now_ns += INT64_C(600000000000);
+    feed.step += 1000;
+    feed_steps(&feed, 20);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
 TEST(silence_after_the_job_has_finished_is_right)
 {
     struct feed feed;
@@ -610,6 +623,7 @@ TESTS(T(a_rank_whose_own_gradients_stray_again_and_again_is_numeric_of_that_rank
       T(without_beats_the_host_whose_gauges_stop_is_the_one_that_crashed),
       T(rounds_of_gauges_far_apart_move_time_and_hide_no_hang),
       T(among_gauges_far_apart_the_host_whose_gauges_stop_is_the_one_that_crashed),
+      T(a_gap_in_the_lines_that_ends_with_later_steps_is_no_hang),
       T(silence_after_the_job_has_finished_is_right),
       T(when_everything_falls_silent_no_rank_is_singled_out),
       T(a_fatal_xid_of_a_rank_that_stops_is_a_fault_of_that_rank),
