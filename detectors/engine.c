@@ -465,37 +465,6 @@ static bool looks_restarted(struct engine *engine, const struct sample *sample)
     return (double)engine->back_ranks >= BACK_SHARE * steps_expected(engine->steps);
 }
 
-/* A step that was not finished before. How long the job stood until then is how long its pauses
- * are. */
-static void note_progress(struct engine *engine, int64_t step)
-{
-    struct liveness *live = &engine->live;
-
-    if (step <= live->progress_step)
-        return;
-    if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
-        engine->now_ns - live->progress_ns > live->longest_gap_ns)
-        live->longest_gap_ns = engine->now_ns - live->progress_ns;
-    live->progress_step = step;
-    live->progress_ns = engine->now_ns;
-    live->told = false;
-}
-
-/* A rank is inside a step, or is about to be: the one before has finished, for all as they wait for
- * each other. One rank may count wrongly; two do not. */
-static void note_ahead(struct engine *engine, int32_t rank, int64_t step)
-{
-    struct liveness *live = &engine->live;
-
-    if (step - 1 <= live->progress_step)
-        return;
-    if (live->ranks == 1 || (live->ahead_step > 0 && live->ahead_rank != rank))
-        note_progress(engine,
-                      (live->ahead_step < step && live->ranks > 1 ? live->ahead_step : step) - 1);
-    live->ahead_step = step;
-    live->ahead_rank = rank;
-}
-
 static void feed_step(struct engine *engine, const struct sample *sample)
 {
     int32_t rank = (int32_t)sample->rank;
@@ -519,9 +488,9 @@ static void feed_step(struct engine *engine, const struct sample *sample)
         engine->last_step = steps_finished(engine->steps);
     live->step_ns[rank] = engine->now_ns;
     live->phase[rank] = PHASE_NONE;
-    note_progress(engine, steps_finished(engine->steps));
+    liveness_progress(engine, steps_finished(engine->steps));
     if (engine->rows > 0)
-        note_ahead(engine, rank, (int64_t)sample->values[FIELD_STEP] + 1);
+        liveness_ahead(engine, rank, (int64_t)sample->values[FIELD_STEP] + 1);
     close_rows(engine);
 }
 
@@ -544,7 +513,7 @@ static void feed_beat(struct engine *engine, const struct sample *sample)
     /* Inside step n: step n - 1 has finished, though its samples may have been lost. */
     live->beat_step[rank] = (int64_t)sample->values[FIELD_STEP];
     if (engine->rows > 0)
-        note_ahead(engine, rank, live->beat_step[rank]);
+        liveness_ahead(engine, rank, live->beat_step[rank]);
 }
 
 static void feed_mark(struct engine *engine, const struct sample *sample)
@@ -562,19 +531,6 @@ static void feed_mark(struct engine *engine, const struct sample *sample)
         live->quiet_until_ns = sample->time_ns + (int64_t)(sample->values[FIELD_DUR_MS] * 1e6);
     if (sample_has(sample, FIELD_STEP) && fabs(sample->values[FIELD_STEP]) < 9e15)
         engine->masked_until_step = (int64_t)sample->values[FIELD_STEP];
-}
-
-/* The lines of a host's GPUs come together, and then nothing until the next round. */
-static void note_gauge_round(struct liveness *live, int32_t rank, int64_t time_ns)
-{
-    int64_t gap = time_ns - live->gauge_ns[rank];
-
-    if (live->gauge_ns[rank] > 0 && gap > SECOND && gap < 120 * SECOND) {
-        double weight = live->gauge_gap_ns > 0 ? 0.01 : 1;
-        live->gauge_gap_ns += weight * ((double)gap - live->gauge_gap_ns);
-    }
-    if (gap > 0)
-        live->gauge_ns[rank] = time_ns;
 }
 
 /* Clock and power tell why a GPU is slow. Where ranks send no beats, the gauges of their host are
@@ -595,7 +551,7 @@ static void feed_gauge(struct engine *engine, const struct sample *sample)
         int32_t rank = grid_members(engine->grid, CUT_TRAY, tray)[i];
         if (engine->live.beat_gap_ns <= 0)
             engine->live.seen_ns[rank] = engine->now_ns;
-        note_gauge_round(&engine->live, rank, sample->time_ns);
+        liveness_gauges(&engine->live, rank, sample->time_ns);
         if (has_gpu && engine->job->ranks[rank].gpu == gpu)
             gauges_hardware(&engine->gauges, rank, clock_mhz, power_w);
     }

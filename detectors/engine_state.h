@@ -154,6 +154,12 @@ bool slow_rebind(struct engine *engine, struct open_verdict *open);
 void pace_row(struct engine *engine, const struct row *row);
 void numeric_row(struct engine *engine, const struct row *row);
 void liveness_check(struct engine *engine);
+/* A step that was not finished before. How long the job stood until then is how long its pauses
+ * are. */
+void liveness_progress(struct engine *engine, int64_t step);
+/* A rank is inside a step, or is about to be: the one before has finished, for all as they wait for
+ * each other. One rank may count wrongly; two do not. */
+void liveness_ahead(struct engine *engine, int32_t rank, int64_t step);
 void hardware_event(struct engine *engine, const struct sample *sample);
 void hardware_check(struct engine *engine);
 

@@ -87,6 +87,45 @@ void liveness_restart(struct liveness *live)
     memset(live->beat_ns, 0, (size_t)live->ranks * sizeof(int64_t));
 }
 
+void liveness_gauges(struct liveness *live, int32_t rank, int64_t time_ns)
+{
+    int64_t gap = time_ns - live->gauge_ns[rank];
+
+    if (live->gauge_ns[rank] > 0 && gap > SECOND && gap < 120 * SECOND) {
+        double weight = live->gauge_gap_ns > 0 ? 0.01 : 1;
+        live->gauge_gap_ns += weight * ((double)gap - live->gauge_gap_ns);
+    }
+    if (gap > 0)
+        live->gauge_ns[rank] = time_ns;
+}
+
+void liveness_progress(struct engine *engine, int64_t step)
+{
+    struct liveness *live = &engine->live;
+
+    if (step <= live->progress_step)
+        return;
+    if (live->progress_ns > 0 && engine->rows > WARM_UP_ROWS && !live->told &&
+        engine->now_ns - live->progress_ns > live->longest_gap_ns)
+        live->longest_gap_ns = engine->now_ns - live->progress_ns;
+    live->progress_step = step;
+    live->progress_ns = engine->now_ns;
+    live->told = false;
+}
+
+void liveness_ahead(struct engine *engine, int32_t rank, int64_t step)
+{
+    struct liveness *live = &engine->live;
+
+    if (step - 1 <= live->progress_step)
+        return;
+    if (live->ranks == 1 || (live->ahead_step > 0 && live->ahead_rank != rank))
+        liveness_progress(
+            engine, (live->ahead_step < step && live->ranks > 1 ? live->ahead_step : step) - 1);
+    live->ahead_step = step;
+    live->ahead_rank = rank;
+}
+
 static void put_off(int64_t *times_ns, int32_t count, int64_t by_ns)
 {
     for (int32_t i = 0; i < count; i++)

@@ -54,6 +54,9 @@ void liveness_restart(struct liveness *live);
 /* Usual time between two signs of life of a rank inside a step: its beats, or where it sends none
  * the gauges of its host. 0: unknown. */
 double liveness_speaking_gap(const struct liveness *live);
+/* Gauges of the rank's host came. The lines of a host's GPUs come together, and then nothing until
+ * the next round. */
+void liveness_gauges(struct liveness *live, int32_t rank, int64_t time_ns);
 enum phase liveness_phase(const char *bytes, unsigned long length);
 const char *liveness_phase_name(enum phase phase);
 
