@@ -17,6 +17,8 @@
 static const double CHANGE_MARGIN = 0.15;
 /* Of a shift, what its newest rows must still show. */
 static const double LASTS_SHARE = 2.0 / 3;
+/* Of a spell of so few stalls the chance is below one in a hundred. */
+static const double STALLS_ENDED_NATS = 4.6;
 /* When more units than this moved it is the job's matter, and no unit's. */
 static const double MOST_SHARE = 0.8;
 /* A verdict that said little is weighed again when its shift has grown by this factor. */
@@ -578,6 +580,30 @@ static int settle_rows(const struct alarm *alarm)
     return (int)fmin(fmax(rows, SETTLE_LEAST), SETTLE_MOST);
 }
 
+/* Stalls come and go, but some number of newest rows has so few of them that at the rate of all
+ * rows this is hardly chance: then they have ended. */
+static bool have_stalls_ended(const struct bank *bank, int32_t unit)
+{
+    double rate = fmin(bank_share_above(bank, unit, RATE_ROWS, bank->spike_over), 0.99);
+    int stalls = 0, rows = 0;
+
+    if (!(rate > 0))
+        return true;
+    for (int back = 0; back < RATE_ROWS; back++) {
+        double value = bank_value(bank, unit, back);
+        if (!isfinite(value))
+            continue;
+        rows++;
+        stalls += value > bank->spike_over;
+        double share = (double)stalls / rows;
+        double nats = (1 - share) * log((1 - share) / (1 - rate)) +
+                      (stalls > 0 ? share * log(share / rate) : 0);
+        if (share < rate && rows * nats > STALLS_ENDED_NATS)
+            return true;
+    }
+    return false;
+}
+
 /* A shock that dies away holds a window up after it is gone: the newest rows must still show two
  * thirds of what the rows since the onset do. Stalls come and go by nature. */
 static bool is_still_there(const struct engine *engine, const struct alarm *alarm)
@@ -588,7 +614,9 @@ static bool is_still_there(const struct engine *engine, const struct alarm *alar
                              alarm->test);
     double newest = bank_mean(bank, alarm->unit, NEWEST_ROWS, alarm->test);
 
-    return alarm->by_rate || !isfinite(newest) || newest >= LASTS_SHARE * level;
+    if (alarm->by_rate)
+        return !have_stalls_ended(bank, alarm->unit);
+    return !isfinite(newest) || newest >= LASTS_SHARE * level;
 }
 
 /* An alarm must stand until it is decided; another unit's alarm starts the wait anew. */

@@ -101,6 +101,22 @@ TEST(two_ranks_of_a_node_that_stall_one_after_the_other_are_two)
     feed_close(&feed);
 }
 
+/* Its stalls are over before anything is judged, and their number alone says nothing. */
+TEST(a_node_that_is_slow_while_it_warms_up_is_nothing)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    for (int32_t r = 20; r < 24; r++)
+        feed.slow[r] = 1.25;
+    feed_steps(&feed, 18);
+    for (int32_t r = 20; r < 24; r++)
+        feed.slow[r] = 1;
+    feed_steps(&feed, 80);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_close(&feed);
+}
+
 TEST(one_rack_of_two_slow_is_that_rack)
 {
     struct feed feed;
@@ -550,6 +566,7 @@ TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_
       T(four_stalling_ranks_of_a_node_are_one_tray_and_the_host),
       T(two_ranks_of_a_node_that_stall_from_one_step_on_are_its_tray),
       T(two_ranks_of_a_node_that_stall_one_after_the_other_are_two),
+      T(a_node_that_is_slow_while_it_warms_up_is_nothing),
       T(one_rack_of_two_slow_is_that_rack),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
       T(a_drift_is_told_again_in_one_step_as_it_grows), T(a_fault_that_went_away_is_cleared),
