@@ -36,6 +36,22 @@ static bool is_steady(const struct bank *bank, int32_t unit, const struct chart_
     return bank_share_above(bank, unit, rows, zero + view->level / 3) >= SHARE_ABOVE[view->window];
 }
 
+/* The highest score among the windows that a shift fills; of all windows when it fills none. A
+ * large shift scores highest in a long window, whose mean scatters least, long before that is full
+ * of it.
+ */
+static struct chart_view steady_view(const struct bank *bank, int32_t unit)
+{
+    struct chart_view best = {.z = 0};
+
+    for (int w = 0; w < CHART_WINDOWS; w++) {
+        struct chart_view view = bank_view_in(bank, unit, w);
+        if (view.z > best.z && is_steady(bank, unit, &view))
+            best = view;
+    }
+    return best.z > 0 ? best : bank_view(bank, unit);
+}
+
 /* The cut whose units the bank's units are; BANK_OWN is by rank. */
 enum cut alarm_cut(enum bank_kind kind)
 {
@@ -86,7 +102,10 @@ bool alarm_stands(const struct engine *engine, enum bank_kind kind, int32_t unit
 {
     const struct bank *bank = &engine->banks[kind];
     struct chart_view view = bank_view(bank, unit);
+    bool high = view.z >= 0.9 * engine_z_alarm(engine);
 
+    if (high)
+        view = steady_view(bank, unit);
     *alarm = (struct alarm){.bank = kind,
                             .unit = unit,
                             .z = view.z,
@@ -95,8 +114,7 @@ bool alarm_stands(const struct engine *engine, enum bank_kind kind, int32_t unit
                             .window = view.window,
                             .test = view.test};
     /* Nothing that the past could count would make an alarm of it. */
-    if (view.z < 0.9 * engine_z_alarm(engine) &&
-        view.spikes < engine_nats_alarm(engine) - HISTORY_NATS_MOST)
+    if (!high && view.spikes < engine_nats_alarm(engine) - HISTORY_NATS_MOST)
         return false;
     /* Of a normal score the tail is about exp(-z^2 / 2). */
     double past = past_of_unit(engine, kind, unit);
@@ -122,6 +140,9 @@ bool alarm_joins(const struct engine *engine, const struct alarm *alarm, int32_t
 
     if (alarm->by_rate)
         return view.spikes >= JOIN_SCORE * engine_nats_alarm(engine);
+    if (view.z < JOIN_SCORE * engine_z_alarm(engine))
+        return false;
+    view = steady_view(bank, unit);
     return view.z >= JOIN_SCORE * engine_z_alarm(engine) &&
            view.level >= JOIN_LEVEL * alarm->level && view.level >= ALARM_LEVEL_LEAST / 2 &&
            is_steady(bank, unit, &view);

@@ -400,20 +400,26 @@ void bank_store(struct bank *bank, int64_t step, const float *residuals)
     bank->pushed++;
 }
 
+struct chart_view bank_view_in(const struct bank *bank, int32_t unit, int window)
+{
+    struct chart_view view = {
+        .z = (double)bank->z[window][unit], .window = window, .spikes = (double)bank->spikes[unit]};
+
+    view.test = bank->by_change[window][unit] != 0 ? TEST_CHANGE : TEST_LEVEL;
+    if (bank->have[window][unit] > 0)
+        view.level = (double)bank->sum[window][unit] / bank->have[window][unit] -
+                     bank_zero(bank, unit, window, view.test);
+    return view;
+}
+
 struct chart_view bank_view(const struct bank *bank, int32_t unit)
 {
-    struct chart_view view = {.z = 0, .window = 0, .spikes = (double)bank->spikes[unit]};
+    int best = 0;
 
-    for (int w = 0; w < CHART_WINDOWS; w++)
-        if ((double)bank->z[w][unit] > view.z) {
-            view.z = (double)bank->z[w][unit];
-            view.window = w;
-        }
-    view.test = bank->by_change[view.window][unit] != 0 ? TEST_CHANGE : TEST_LEVEL;
-    if (bank->have[view.window][unit] > 0)
-        view.level = (double)bank->sum[view.window][unit] / bank->have[view.window][unit] -
-                     bank_zero(bank, unit, view.window, view.test);
-    return view;
+    for (int w = 1; w < CHART_WINDOWS; w++)
+        if (bank->z[w][unit] > bank->z[best][unit])
+            best = w;
+    return bank_view_in(bank, unit, best);
 }
 
 double bank_zero(const struct bank *bank, int32_t unit, int window, enum chart_test test)

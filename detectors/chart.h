@@ -75,6 +75,8 @@ struct chart_view {
     double spikes;        /* nats */
 };
 struct chart_view bank_view(const struct bank *bank, int32_t unit);
+/* The same of one window. */
+struct chart_view bank_view_in(const struct bank *bank, int32_t unit, int window);
 
 /* What the unit's residuals have to be above to count as shifted at all: the centre of the window,
  * and the unit's offset in TEST_CHANGE. */

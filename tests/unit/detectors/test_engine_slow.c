@@ -117,6 +117,23 @@ TEST(a_node_that_is_slow_while_it_warms_up_is_nothing)
     feed_close(&feed);
 }
 
+/* Long windows score a large shift highest long before they are full of it. */
+TEST(a_rack_that_grows_slower_in_quiet_noise_is_one_verdict_of_the_rack)
+{
+    struct feed feed;
+
+    feed_open(&feed, 256, 1);
+    feed.noise = 0.002;
+    feed.send_compute = false;
+    feed_steps(&feed, 42);
+    for (int32_t r = 64; r < 128; r++)
+        feed.slow[r] = 1.15;
+    feed_steps(&feed, 20);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RACK, "rack1"));
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
 TEST(one_rack_of_two_slow_is_that_rack)
 {
     struct feed feed;
@@ -567,6 +584,7 @@ TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_
       T(two_ranks_of_a_node_that_stall_from_one_step_on_are_its_tray),
       T(two_ranks_of_a_node_that_stall_one_after_the_other_are_two),
       T(a_node_that_is_slow_while_it_warms_up_is_nothing),
+      T(a_rack_that_grows_slower_in_quiet_noise_is_one_verdict_of_the_rack),
       T(one_rack_of_two_slow_is_that_rack),
       T(without_compute_times_the_late_tensor_group_is_told_by_its_sm_activity),
       T(a_drift_is_told_again_in_one_step_as_it_grows), T(a_fault_that_went_away_is_cleared),
