@@ -323,6 +323,60 @@ static bool absorb_replica(struct engine *engine, const struct alarm *alarm,
     return false;
 }
 
+/* Of those who move together one rank stands out: the others wait for it, and with experts all of
+ * its lane. */
+static void add_waiting(const struct engine *engine, const struct domain *together, int32_t rank,
+                        uint8_t *waiting)
+{
+    int32_t lane = grid_of(engine->grid, CUT_LANE, rank);
+
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (domain_holds(engine->grid, together, r) ||
+            (engine->job->size[DIMENSION_EP] > 1 && lane != JOB_NONE &&
+             grid_of(engine->grid, CUT_LANE, r) == lane))
+            waiting[r] = 1;
+}
+
+/* Flags those who wait for a rank that stands out of a domain. */
+static void find_waiting(const struct engine *engine, const struct alarm *alarm,
+                         const struct domain *domains, int count, uint8_t *waiting)
+{
+    for (int i = 0; i < count && alarm->bank != BANK_OWN; i++) {
+        struct domain domain = domains[i];
+        if (cause_narrow(engine, alarm->bank, alarm->level, &domain) && domain.scope == SCOPE_RANK)
+            add_waiting(engine, &domains[i], domain.index, waiting);
+    }
+}
+
+static bool are_all_waiting(const struct engine *engine, const uint8_t *ranks,
+                            const uint8_t *waiting)
+{
+    for (int32_t r = 0; r < engine->job->world_size; r++)
+        if (ranks[r] != 0 && waiting[r] == 0)
+            return false;
+    return true;
+}
+
+/* The open verdict on a rank explains those who wait for it: they would lead to it again and again.
+ * False when there is none. */
+static bool absorb_waiting(const struct engine *engine, const struct alarm *alarm,
+                           const struct domain *domain, const uint8_t *waiting)
+{
+    if (domain->scope != SCOPE_RANK || waiting[domain->index] == 0)
+        return false;
+    for (int i = 0; i < engine->open_count; i++) {
+        struct open_verdict *open = engine->open[i];
+
+        if (open->bank != alarm->bank || open->verdict.scope != domain->scope ||
+            open->covers[domain->index] == 0)
+            continue;
+        for (int32_t r = 0; r < engine->job->world_size; r++)
+            open->covers[r] |= waiting[r];
+        return true;
+    }
+    return false;
+}
+
 static bool share_tray(const struct grid *grid, int32_t replica, int32_t other)
 {
     for (int32_t i = 0; i < grid_size(grid, CUT_REPLICA, replica); i++) {
@@ -404,6 +458,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
 {
     struct domain domains[DOMAINS_MAX];
     AUTO_FREE uint8_t *ranks = xcalloc((size_t)engine->job->world_size, 1);
+    AUTO_FREE uint8_t *waiting = xcalloc((size_t)engine->job->world_size, 1);
     double share;
     int count;
 
@@ -425,6 +480,7 @@ static void decide(struct engine *engine, const struct alarm *alarm)
     engine->pending_extended = 0;
     if (count > MANY_AT_ONCE)
         return;
+    find_waiting(engine, alarm, domains, count, waiting);
     for (int i = 0; i < count; i++) {
         struct domain domain = domains[i];
         domain_ranks(engine, &domain, ranks);
@@ -434,13 +490,18 @@ static void decide(struct engine *engine, const struct alarm *alarm)
             count = merge_replicas(engine, domains, count, i, ranks);
         if (alarm->bank != BANK_OWN && cause_narrow(engine, alarm->bank, alarm->level, &domain))
             domain_ranks(engine, &domain, ranks);
+        else if (are_all_waiting(engine, ranks, waiting))
+            continue;
         if (domain.scope == SCOPE_RANK && domains[i].scope == SCOPE_RANK &&
             cause_merge_ranks(engine, alarm, domains, &count, i, ranks))
             domain = (struct domain){.scope = SCOPE_TRAY,
                                      .index = grid_of(engine->grid, CUT_TRAY, domains[i].index),
                                      .cut = CUT_TRAY};
-        if (!absorb_replica(engine, alarm, &domain, ranks))
-            raise_slow(engine, alarm, &domain, ranks);
+        if (absorb_waiting(engine, alarm, &domain, waiting) ||
+            absorb_replica(engine, alarm, &domain, ranks))
+            continue;
+        raise_slow(engine, alarm, &domain, ranks);
+        (void)absorb_waiting(engine, alarm, &domain, waiting);
     }
 }
 

@@ -54,12 +54,13 @@ static inline struct job *feed_job(int32_t ranks, int32_t tp)
     return job;
 }
 
-static inline void feed_open(struct feed *feed, int32_t ranks, int32_t tp)
+static inline void feed_open_job(struct feed *feed, struct job *job)
 {
     struct engine_params params = engine_params_default();
+    int32_t ranks = job->world_size;
 
     memset(feed, 0, sizeof *feed);
-    feed->job = feed_job(ranks, tp);
+    feed->job = job;
     feed->engine = engine_new(feed->job, &params);
     feed->random = test_seed();
     feed->now_ns = INT64_C(1780000000000000000);
@@ -71,6 +72,24 @@ static inline void feed_open(struct feed *feed, int32_t ranks, int32_t tp)
         feed->slow[r] = 1;
         feed->mem[r] = 0.76;
     }
+}
+
+static inline void feed_open(struct feed *feed, int32_t ranks, int32_t tp)
+{
+    feed_open_job(feed, feed_job(ranks, tp));
+}
+
+/* One rank a replica and stage; so many of them exchange tokens. */
+static inline void feed_open_experts(struct feed *feed, int32_t ranks, int32_t ep, int32_t pp,
+                                     enum compute_meaning compute)
+{
+    struct job *job = feed_job(ranks, 1);
+
+    job->size[DIMENSION_EP] = ep;
+    job->size[DIMENSION_PP] = pp;
+    job->size[DIMENSION_DP] = ranks / ep / pp;
+    job->compute = compute;
+    feed_open_job(feed, job);
 }
 
 static inline void feed_close(struct feed *feed)
@@ -106,34 +125,36 @@ static inline void feed_send(struct feed *feed, struct sample *sample)
     feed_take(feed);
 }
 
-/* One step of every rank: 500 ms of own work, the tensor group and then the job wait for the last.
- */
+/* One step of every rank: 500 ms of own work, the tensor or expert group and then the job wait for
+ * the last. */
 static inline void feed_step(struct feed *feed)
 {
-    int32_t ranks = feed->job->world_size, tp = feed->job->size[DIMENSION_TP];
+    int32_t ranks = feed->job->world_size, ep = feed->job->size[DIMENSION_EP];
+    int32_t together = feed->job->size[DIMENSION_TP] * ep;
+    bool inclusive = feed->inclusive || feed->job->compute == COMPUTE_INCLUSIVE;
     double own[FEED_RANKS_MAX], group[FEED_RANKS_MAX] = {0}, last = 0, data = 0;
 
     for (int32_t r = 0; r < ranks; r++) {
         own[r] = 500 * feed->slow[r] * (1 + feed->noise * test_random_normal(&feed->random)) +
                  feed->stall_ms[r];
-        group[r / tp] = fmax(group[r / tp], own[r] + feed->data_ms[r]);
+        group[r / together] = fmax(group[r / together], own[r] + feed->data_ms[r]);
         data += feed->data_ms[r];
-        last = fmax(last, group[r / tp]);
+        last = fmax(last, group[r / together]);
     }
     double step_ms = last + feed->transfer_ms + 10 + feed->pause_ms;
     feed->now_ns += (int64_t)(step_ms * 1e6);
     for (int32_t r = 0; r < ranks; r++) {
         struct sample sample = {.measurement = MEASUREMENT_STEP, .rank = r};
         double busy = own[r] - feed->stall_ms[r];
-        double waits = group[r / tp] - own[r] - feed->data_ms[r];
+        double waits = group[r / together] - own[r] - feed->data_ms[r];
 
         feed_set(&sample, FIELD_STEP, (double)feed->step);
         feed_set(&sample, FIELD_STEP_MS, step_ms);
         feed_set(&sample, FIELD_ALLREDUCE_MS,
-                 last - group[r / tp] +
+                 last - group[r / together] +
                      feed->transfer_ms * (1 + 0.02 * test_random_unit(&feed->random)));
         if (feed->send_compute)
-            feed_set(&sample, FIELD_COMPUTE_MS, own[r] + (feed->inclusive ? waits + 2 : 0));
+            feed_set(&sample, FIELD_COMPUTE_MS, own[r] + (inclusive ? waits + 2 : 0));
         if (feed->inclusive)
             feed_set(&sample, FIELD_TP_MS, waits + 2);
         if (data > 0)

@@ -572,6 +572,20 @@ TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays
     feed_close(&feed);
 }
 
+/* All of an expert group wait in what they send as compute. */
+TEST(a_rank_that_its_expert_group_waits_for_is_told_once_and_none_of_those_who_wait)
+{
+    struct feed feed;
+
+    feed_open_experts(&feed, 256, 8, 2, COMPUTE_INCLUSIVE);
+    feed_steps(&feed, 60);
+    feed.slow[20] = 1.5;
+    feed_steps(&feed, 150);
+    CU_ASSERT_FATAL(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "20"));
+    CU_ASSERT_EQUAL(feed_count(&feed, VERDICT_SLOW), 1);
+    feed_close(&feed);
+}
+
 TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_it_is_the_gpu),
       T(a_rank_that_grows_slower_alone_is_named_after_four_to_six_steps),
       T(a_burst_of_three_slow_steps_is_nothing),
@@ -598,4 +612,5 @@ TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_
       T(a_verdict_follows_its_gpu_over_a_restart_and_clears_when_the_node_is_replaced),
       T(times_in_other_units_give_the_same_verdicts),
       T(switched_off_it_reads_everything_and_says_nothing),
-      T(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much))
+      T(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much),
+      T(a_rank_that_its_expert_group_waits_for_is_told_once_and_none_of_those_who_wait))
