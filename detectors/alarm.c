@@ -20,8 +20,12 @@ static const double OWN_SHARE = 0.8;
 /* What tells at once how far an alarm reaches: of the units around, none is above half of its level
  * in so many of the last rows, and the job would win by so much more than is asked for. */
 static const double CLEAR_SHARE = 0.5, CLEAR_GAIN = 1.3;
+/* What is held against bursts: rows above this part of the shift, where noise does not reach. */
+static const double BURST_SHARE = 0.7, BURST_SIGMAS = 2.5;
 enum {
     RUN_LEAST = 4,
+    STALLS_LEAST = 3,
+    EXPERT_LANES = 2,
     RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
     LANES_LEAST = 3,      /* nor whose time outside compute */
 };
@@ -97,6 +101,23 @@ static double past_of_unit(const struct engine *engine, enum bank_kind kind, int
     return most;
 }
 
+/* Stalls that are kept, those of rows one after the other as one: a shift that came and went is not
+ * many of them. */
+static int count_stalls(const struct bank *bank, int32_t unit)
+{
+    bool inside = false;
+    int count = 0;
+
+    for (int back = 0; back < CHART_RING; back++) {
+        double value = bank_value(bank, unit, back);
+        if (!isfinite(value))
+            continue;
+        count += !inside && value > bank->spike_over;
+        inside = value > bank->spike_over;
+    }
+    return count;
+}
+
 bool alarm_stands(const struct engine *engine, enum bank_kind kind, int32_t unit,
                   struct alarm *alarm)
 {
@@ -125,6 +146,8 @@ bool alarm_stands(const struct engine *engine, enum bank_kind kind, int32_t unit
     if (view.spikes >= engine_nats_alarm(engine) - past && bank->units >= RATE_UNITS_LEAST) {
         /* A shift of nearly every row that the rate test saw first is a shift all the same. */
         alarm->by_rate = bank_share_above(bank, unit, 12, bank->spike_over) < 0.7;
+        if (alarm->by_rate && count_stalls(bank, unit) < STALLS_LEAST)
+            return false;
         alarm->test = TEST_LEVEL;
         alarm->level = bank_mean(bank, unit, alarm->by_rate ? 32 : 8, TEST_LEVEL);
         return alarm->level >= ALARM_LEVEL_LEAST;
@@ -235,6 +258,67 @@ static void mark_joined(const struct engine *engine, const struct alarm *alarm, 
         joined[u] = u == alarm->unit || alarm_joins(engine, alarm, u);
 }
 
+/* The clock of one of the unit's GPUs is low: no expert makes it so. */
+static bool is_clock_low(const struct engine *engine, const struct alarm *alarm, double level)
+{
+    enum cut cut = alarm_cut(alarm->bank);
+
+    if (cut == CUT_COUNT)
+        return cause_is_clock_low(engine, alarm->unit, level);
+    for (int32_t i = 0; i < grid_size(engine->grid, cut, alarm->unit); i++)
+        if (cause_is_clock_low(engine, grid_members(engine->grid, cut, alarm->unit)[i], level))
+            return true;
+    return false;
+}
+
+/* Where there are experts, one or two of them may be busy before any was seen to be. Those who wait
+ * for one are its lane; what reaches farther is no expert's doing. */
+static bool is_in_few_lanes(const struct engine *engine, const struct alarm *alarm,
+                            const uint8_t *joined)
+{
+    enum cut cut = alarm_cut(alarm->bank);
+    int32_t lanes[EXPERT_LANES];
+    int count = 0;
+
+    for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
+        if (joined[u] == 0)
+            continue;
+        int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
+        int32_t lane = grid_of(engine->grid, CUT_LANE, first);
+        int i = 0;
+        while (i < count && lanes[i] != lane)
+            i++;
+        if (i == EXPERT_LANES)
+            return false;
+        if (i == count)
+            lanes[count++] = lane;
+    }
+    return true;
+}
+
+/* Whether the shift has lasted for longer than shifts of other units that came and went. */
+static bool has_outlasted_bursts(const struct engine *engine, const struct alarm *alarm,
+                                 const uint8_t *joined, int since)
+{
+    const struct bank *bank = &engine->banks[alarm->bank];
+    double level = fmax(alarm->level, bank_mean(bank, alarm->unit, since, alarm->test));
+    double limit = BURST_SHARE * level;
+    int index = bursts_level(limit);
+
+    /* Lower than this it is noise, which is counted by its innovations. */
+    if (index < 0 || bursts_level_value(index) < BURST_SIGMAS * bank->sigma)
+        return true;
+    /* Once a row of a unit, where the threshold is that of one of its tests. */
+    double nats = engine_nats_alarm(engine) - log(3.0 * CHART_WINDOWS);
+    bool known;
+    int needed = bursts_rows_needed(&bank->bursts, alarm->unit, index, nats, &known);
+
+    if (!known && engine->job->size[DIMENSION_EP] > 1 && is_in_few_lanes(engine, alarm, joined))
+        needed = BURST_ROWS_UNKNOWN;
+    return bursts_run(&bank->bursts, alarm->unit, index) >= needed ||
+           is_clock_low(engine, alarm, level);
+}
+
 bool alarm_is_beyond_chance(const struct engine *engine, const struct alarm *alarm)
 {
     const struct bank *bank = &engine->banks[alarm->bank];
@@ -244,6 +328,8 @@ bool alarm_is_beyond_chance(const struct engine *engine, const struct alarm *ala
         return true;
     AUTO_FREE uint8_t *skip = xcalloc((size_t)bank->units + 1, 1);
     mark_joined(engine, alarm, skip);
+    if (!has_outlasted_bursts(engine, alarm, skip, rows))
+        return false;
     for (int32_t u = 0; u < bank->units; u++)
         skip[u] |= is_unit_covered(engine, alarm->bank, u);
     return chance_nats(bank, alarm->unit, rows, alarm->test, skip) >=

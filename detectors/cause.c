@@ -169,6 +169,17 @@ static bool is_clock_low(const struct slow_facts *facts)
     return facts->clock < 1 - fmax(facts->level / 2, CLOCK_LEAST);
 }
 
+bool cause_is_clock_low(const struct engine *engine, int32_t rank, double level)
+{
+    const struct gauges *gauges = &engine->gauges;
+    struct slow_facts facts = {.level = level};
+
+    if (!isfinite(gauges->clock_mhz[rank]))
+        return false;
+    facts.clock = gauges_ratio(gauges, gauges->clock_mhz, rank, engine->model.scratch);
+    return is_clock_low(&facts);
+}
+
 /* Slow in its own work: busy SMs or a low clock say the GPU, starved ones the host. */
 static enum cause cause_of_compute(const struct engine *engine, const struct domain *domain,
                                    const struct slow_facts *facts)

@@ -28,6 +28,9 @@ struct slow_facts {
 void cause_find(const struct engine *engine, enum bank_kind bank, const struct domain *domain,
                 const uint8_t *ranks, struct slow_facts *facts);
 
+/* Whether the clock of the rank's GPU says why the rank is slow by `level`. */
+bool cause_is_clock_low(const struct engine *engine, int32_t rank, double level);
+
 /* Part of the step that would be won without these ranks, from the last rows. */
 double cause_gain(const struct engine *engine, const uint8_t *ranks, int rows);
 

@@ -57,6 +57,7 @@ void bank_init(struct bank *bank, int32_t units)
     bank->sorting = xcalloc(count, sizeof *bank->sorting);
     bank->clip = 0.5;
     bank->spike_over = SPIKE_LEAST;
+    bursts_init(&bank->bursts, units);
     bank_clear(bank);
 }
 
@@ -76,6 +77,7 @@ void bank_done(struct bank *bank)
     xfree(bank->scratch);
     xfree(bank->arriving);
     xfree(bank->sorting);
+    bursts_done(&bank->bursts);
     memset(bank, 0, sizeof *bank);
 }
 
@@ -106,6 +108,7 @@ void bank_clear(struct bank *bank)
             bank->reference[t][w] = (struct chart_reference){.usual_centre = (double)NAN,
                                                              .usual_upper = (double)NAN};
     bank->pushed = 0;
+    bursts_clear(&bank->bursts);
 }
 
 static size_t slot_back(const struct bank *bank, int back)
@@ -255,14 +258,16 @@ static void slide_window(struct bank *bank, int w, const float *arriving)
     }
 }
 
-/* What noise that remembers still holds of the row before is no spike of this one. */
-static void count_spike(struct bank *bank, int32_t unit, double residual)
+/* What noise that remembers still holds of the row before is no spike of this one; and where bursts
+ * are usual, one of them is one stall. */
+static void count_spike(struct bank *bank, int32_t unit, double residual, bool bursts_usual)
 {
     double before = bank_value(bank, unit, 0);
+    bool goes_on = bursts_usual && before > bank->spike_over && residual > bank->spike_over;
     double null = fmin(SPIKE_NULL_FACTOR * fmax(bank->spike_rate, SPIKE_RATE_LEAST), 0.3);
     double other = fmax(SPIKE_ALTERNATIVE, 3 * null);
 
-    if (!isfinite(residual))
+    if (!isfinite(residual) || goes_on)
         return;
     double held = before > 0 ? bank->rho * before : 0;
     double gain = residual - held > bank->spike_over ? log(other / null)
@@ -370,10 +375,11 @@ void bank_push(struct bank *bank, int64_t step, const float *residuals)
     double low = bank->drops_low && bank->pushed >= 20 ? -LOW_SIGMAS * bank->sigma : 0;
 
     learn_noise(bank, residuals);
+    bool bursts_usual = bursts_are_usual(&bank->bursts, bank->spike_over);
     for (int32_t u = 0; u < bank->units; u++) {
         bool taken = isfinite(residuals[u]) && !(low < 0 && (double)residuals[u] < low);
         arriving[u] = taken ? clip_value(bank, residuals[u]) : NAN;
-        count_spike(bank, u, (double)residuals[u]);
+        count_spike(bank, u, (double)residuals[u], bursts_usual);
     }
     /* Before the slot is written: the longest window loses what stands there. */
     for (int w = 0; w < CHART_WINDOWS; w++)
@@ -389,6 +395,8 @@ void bank_push(struct bank *bank, int64_t step, const float *residuals)
             test_window(bank, w, TEST_CHANGE);
     }
     learn_offsets(bank, arriving);
+    if (bank->pushed >= WINDOW_ROWS[0])
+        bursts_push(&bank->bursts, residuals, bank->reference[TEST_LEVEL][0].centre, bank->offset);
 }
 
 void bank_store(struct bank *bank, int64_t step, const float *residuals)

@@ -16,6 +16,8 @@
 #ifndef BROOM_DETECTORS_CHART_H
 #define BROOM_DETECTORS_CHART_H
 
+#include "detectors/bursts.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +53,7 @@ struct bank {
     double spike_rate; /* share of residuals beyond spike_over, smoothed */
     double spike_over; /* what counts as far out */
     bool drops_low;    /* residuals far below are of units whose peer is slow: not taken */
+    struct bursts bursts;                /* how long units were up and came down by themselves */
     float *scratch, *arriving, *sorting; /* units long */
 };
 

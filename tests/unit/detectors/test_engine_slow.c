@@ -572,6 +572,71 @@ TEST(a_tray_that_waits_for_data_is_named_and_not_its_tensor_group_over_two_trays
     feed_close(&feed);
 }
 
+/* One rank after the other is slower for some steps: experts that many tokens go to. */
+static void feed_bursts(struct feed *feed, int first, int count, int rows, double slow)
+{
+    for (int i = first; i < first + count; i++) {
+        int32_t rank = (37 * i + 5) % feed->job->world_size;
+        feed->slow[rank] = slow;
+        feed_steps(feed, rows);
+        feed->slow[rank] = 1;
+        feed_steps(feed, 5);
+    }
+}
+
+TEST(bursts_that_come_and_go_at_other_ranks_are_no_fault_and_what_outlasts_them_is)
+{
+    struct feed feed;
+    int64_t onset;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 60);
+    feed_bursts(&feed, 0, 3, 3, 1.2); /* too short to be told */
+    feed_bursts(&feed, 3, 12, 8, 1.2);
+    feed_bursts(&feed, 15, 2, 13, 1.25);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    onset = feed.step;
+    feed.slow[64] = 1.2;
+    feed_steps(&feed, 200);
+    CU_ASSERT_FATAL(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "64"));
+    CU_ASSERT(feed_find(&feed, VERDICT_SLOW)->evict);
+    CU_ASSERT(feed_find(&feed, VERDICT_SLOW)->step > onset + 26);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(stronger_than_any_burst_is_told_at_once)
+{
+    struct feed feed;
+
+    feed_open(&feed, 128, 1);
+    feed_steps(&feed, 60);
+    feed_bursts(&feed, 0, 4, 3, 1.2);
+    feed_bursts(&feed, 4, 6, 8, 1.2);
+    feed.slow[64] = 1.5;
+    feed_steps(&feed, 10);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "64"));
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
+TEST(the_first_burst_of_a_job_with_experts_is_waited_out_and_a_slow_gpu_is_found)
+{
+    struct feed feed;
+
+    feed_open_experts(&feed, 128, 8, 1, COMPUTE_KERNEL);
+    feed_steps(&feed, 60);
+    feed_bursts(&feed, 0, 1, 13, 1.2);
+    CU_ASSERT_EQUAL(feed.count, 0);
+    feed_steps(&feed, 20);
+    feed.slow[64] = 1.2;
+    feed_steps(&feed, 36);
+    CU_ASSERT(names(feed_find(&feed, VERDICT_SLOW), SCOPE_RANK, "64"));
+    CU_ASSERT(feed_find(&feed, VERDICT_SLOW)->evict);
+    CU_ASSERT_EQUAL(feed.count, 1);
+    feed_close(&feed);
+}
+
 /* All of an expert group wait in what they send as compute. */
 TEST(a_rank_that_its_expert_group_waits_for_is_told_once_and_none_of_those_who_wait)
 {
@@ -613,4 +678,7 @@ TESTS(T(a_shock_that_dies_away_is_nothing), T(a_low_clock_is_told_and_says_that_
       T(times_in_other_units_give_the_same_verdicts),
       T(switched_off_it_reads_everything_and_says_nothing),
       T(a_persons_view_of_a_slow_rank_says_abnormal_and_how_much),
+      T(bursts_that_come_and_go_at_other_ranks_are_no_fault_and_what_outlasts_them_is),
+      T(stronger_than_any_burst_is_told_at_once),
+      T(the_first_burst_of_a_job_with_experts_is_waited_out_and_a_slow_gpu_is_found),
       T(a_rank_that_its_expert_group_waits_for_is_told_once_and_none_of_those_who_wait))
