@@ -132,6 +132,8 @@ struct model *model_new(const struct model_config *config)
     model->slot_of = xcalloc(world, sizeof *model->slot_of);
     model->noise = xcalloc(world, sizeof *model->noise);
     model->expert_load = xcalloc((size_t)config->ep, sizeof *model->expert_load);
+    model->burst = xcalloc((size_t)model->dp, sizeof *model->burst);
+    model->burst_steps = xcalloc((size_t)model->dp, sizeof *model->burst_steps);
     model->work = xcalloc((size_t)model->dp, sizeof *model->work);
     model->group_ms = xcalloc((size_t)(model->dp * config->pp), sizeof *model->group_ms);
     model->silent_ns = xcalloc(world, sizeof *model->silent_ns);
@@ -159,6 +161,8 @@ void model_free(struct model *model)
     xfree(model->slot_of);
     xfree(model->noise);
     xfree(model->expert_load);
+    xfree(model->burst);
+    xfree(model->burst_steps);
     xfree(model->work);
     xfree(model->group_ms);
     xfree(model->silent_ns);

@@ -55,8 +55,11 @@ struct model_config {
     double shock_probability, shock_least;
     double transfer_noise;                       /* of a group's transfer */
     double gpu_offset, tray_offset, rack_offset; /* persistent spread */
-    double imbalance;             /* log deviation of a replica's work, each step anew */
-    double expert_imbalance;      /* log deviation of an expert rank's load, drifting over steps */
+    double imbalance;        /* log deviation of a replica's work, each step anew */
+    double expert_imbalance; /* log deviation of an expert rank's load, drifting over steps */
+    /* In a step with this probability one more rank's experts become busy, for 2 to 13 steps, by
+     * up to so much. */
+    double expert_burst_probability, expert_burst;
     double gc_probability, gc_ms; /* garbage collection of a rank: rare host stalls */
     int64_t init_ms;              /* hello to the first step */
     int64_t checkpoint_steps;     /* 0: never */

@@ -79,6 +79,8 @@ struct model {
     int32_t *slot_of;
     double *noise;         /* by rank: AR(1) state */
     double *expert_load;   /* by expert rank: AR(1) state */
+    double *burst;         /* by replica: how much more work its experts have */
+    int32_t *burst_steps;  /* by replica: for so many steps more */
     double *work;          /* by replica, this step */
     double *group_ms;      /* by stage x dp + replica: the tensor group's pace */
     int64_t *silent_ns;    /* by rank: its process ends then; INT64_MAX: alive */

@@ -8,6 +8,24 @@ static const double BACKWARD_PART = 2.0 / 3.0;
 /* The first steps after a start: compilation, caches, allocator. */
 static const double WARM_UP[] = {4.0, 1.6, 1.25, 1.1, 1.05};
 
+static void draw_bursts(struct model *model)
+{
+    const struct model_config *config = &model->config;
+
+    if (!(config->expert_burst_probability > 0))
+        return;
+    if (random_unit(&model->random) < config->expert_burst_probability) {
+        uint32_t d = random_below(&model->random, (uint32_t)model->dp);
+        model->burst[d] = config->expert_burst * (0.3 + 0.7 * random_unit(&model->random));
+        model->burst_steps[d] = 2 + (int32_t)random_below(&model->random, 12);
+    }
+    for (int32_t d = 0; d < model->dp; d++)
+        if (model->burst_steps[d] > 0) {
+            model->work[d] *= 1 + model->burst[d];
+            model->burst_steps[d]--;
+        }
+}
+
 static void draw_work(struct model *model)
 {
     const struct model_config *config = &model->config;
@@ -22,6 +40,7 @@ static void draw_work(struct model *model)
                                 0.199 * random_normal(&model->random);
     for (int32_t d = 0; config->expert_imbalance > 0 && config->ep > 1 && d < model->dp; d++)
         model->work[d] *= exp(config->expert_imbalance * model->expert_load[d % config->ep]);
+    draw_bursts(model);
 }
 
 static double warm_up(const struct model *model)

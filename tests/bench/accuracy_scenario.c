@@ -211,7 +211,12 @@ static void set_negative(struct scenario *scenario, enum negative kind, struct r
     if (kind == EXPERTS) {
         set_layout(scenario, EP64);
         config->compute = COMPUTE_KERNEL;
-        config->expert_imbalance = 0.05;
+        /* Every second job: busy for a while by some per cent, or steadily by much for few steps.
+         */
+        if (config->seed % 2 == 0)
+            config->expert_imbalance = 0.05;
+        else
+            config->expert_burst_probability = 0.08, config->expert_burst = 0.3;
     }
     if (kind == RANK0)
         config->rank0_ratio = 1.02 + 0.05 * random_unit(random);
