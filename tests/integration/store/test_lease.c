@@ -54,6 +54,13 @@ TEST(a_daemon_that_comes_back_to_its_directory_waits_for_nobody)
     CU_ASSERT_EQUAL(store_status(second.store).epoch, 3);
 }
 
+static bool is_drained(void *context)
+{
+    (void)context;
+    struct store_status status = store_status(second.store);
+    return status.spooled_bytes == 0 && status.queued_batches == 0;
+}
+
 TEST(who_lost_the_lease_is_refused_and_does_not_act)
 {
     AUTO_TEXT batch = {0}, events = {0};
@@ -71,6 +78,7 @@ TEST(who_lost_the_lease_is_refused_and_does_not_act)
         temp_store_wait(&second, STORE_UP, 10)); /* the intruder is silent: its lease runs out */
     CU_ASSERT_EQUAL(store_status(second.store).epoch, 5);
     CU_ASSERT_EQUAL(temp_submit(&second, batch.bytes, 0), OK);
+    CU_ASSERT_TRUE(run_until(temp.loop, is_drained, NULL, 10)); /* the spool follows behind */
     CU_ASSERT_EQUAL(temp_sql_int(&temp, "SELECT count(*) FROM broom.event"), 1);
 }
 
