@@ -16,7 +16,8 @@ enum {
     LAYOUT_EVERY_S = 5,
     TELEMETRY_WINDOW_S = 60,
     SOURCE_NAME_BYTES = 64,
-    FIRST_WORLD_LIMIT_S = 30
+    FIRST_WORLD_LIMIT_S = 30,
+    FIRST_WORLD_EVERY_S = 1
 };
 
 struct pipeline {
@@ -634,7 +635,10 @@ void pipeline_tick(struct pipeline *pipeline, int64_t now_ns)
     pipeline->counts.raw_windows += captures_emit_due(pipeline->captures, pipeline->jobs, now_ns,
                                                       add_spoolable, pipeline);
     jobs_expire(pipeline->jobs, now_ns, pipeline->params.idle_job_ns);
-    if (now_ns - pipeline->described_ns >= pipeline->params.describe_every_ns)
+    /* An actuator that has just begun may not have read the cluster yet, and accusations wait. */
+    if (now_ns - pipeline->described_ns >= pipeline->params.describe_every_ns ||
+        (is_before_world(pipeline) &&
+         now_ns - pipeline->described_ns >= FIRST_WORLD_EVERY_S * NS_PER_S))
         describe(pipeline);
     /* act: the core skips it by its guards and says why */
     remediation_tick(pipeline->core, now_ns);
