@@ -25,7 +25,8 @@ static const double BURST_SHARE = 0.7, BURST_SIGMAS = 2.5;
 enum {
     RUN_LEAST = 4,
     STALLS_LEAST = 3,
-    EXPERT_LANES = 2,
+    BUSY_LANES = 2,       /* that experts keep busy at once */
+    LANES_A_BUSY_ONE = 8, /* or one of so many */
     RATE_UNITS_LEAST = 3, /* of two nobody knows whose rate is the usual one */
     LANES_LEAST = 3,      /* nor whose time outside compute */
 };
@@ -271,29 +272,26 @@ static bool is_clock_low(const struct engine *engine, const struct alarm *alarm,
     return false;
 }
 
-/* Where there are experts, one or two of them may be busy before any was seen to be. Those who wait
- * for one are its lane; what reaches farther is no expert's doing. */
+/* Where there are experts, a few of them may be busy before any was seen to be. Those who wait for
+ * one are its lane; what reaches farther is no expert's doing. */
 static bool is_in_few_lanes(const struct engine *engine, const struct alarm *alarm,
                             const uint8_t *joined)
 {
     enum cut cut = alarm_cut(alarm->bank);
-    int32_t lanes[EXPERT_LANES];
-    int count = 0;
+    int32_t lanes = engine->grid->cut[CUT_LANE].count, count = 0;
+    int32_t most = lanes / LANES_A_BUSY_ONE > BUSY_LANES ? lanes / LANES_A_BUSY_ONE : BUSY_LANES;
+    AUTO_FREE uint8_t *seen = xcalloc((size_t)lanes + 1, 1);
 
     for (int32_t u = 0; u < engine->banks[alarm->bank].units; u++) {
         if (joined[u] == 0)
             continue;
         int32_t first = cut == CUT_COUNT ? u : grid_members(engine->grid, cut, u)[0];
         int32_t lane = grid_of(engine->grid, CUT_LANE, first);
-        int i = 0;
-        while (i < count && lanes[i] != lane)
-            i++;
-        if (i == EXPERT_LANES)
-            return false;
-        if (i == count)
-            lanes[count++] = lane;
+        int32_t at = lane != JOB_NONE ? lane : lanes;
+        count += seen[at] == 0;
+        seen[at] = 1;
     }
-    return true;
+    return count <= most;
 }
 
 /* Whether the shift has lasted for longer than shifts of other units that came and went. */
