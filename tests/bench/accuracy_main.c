@@ -11,7 +11,7 @@
  * --false-alarms writes a running total a job to stderr; sum_alarms.py adds runs up. With --shocks
  * the noise's own tail beyond so many deviations is drawn from once in 100,000 rank-steps.
  * --delays runs so many calm jobs for each magnitude of one slow GPU, the engine alone.
- * --engine-only leaves the published rules out: their columns are empty then.
+ * --engine-only leaves the published rules out.
  * --cpu-seconds ends a run early; what was run is what is reported. --only prints one scenario's
  * verdicts (`job:INDEX`: the claims of one job of the false-alarm run). With
  * --at-least F1 the program fails when the engine's F1 is lower, or a false eviction was advised.

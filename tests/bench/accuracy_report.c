@@ -108,6 +108,12 @@ static void write_score_row(FILE *out, const char *name, const struct records *r
     (void)fputc('\n', out);
 }
 
+/* All of them, or with --engine-only none. */
+static int baselines_run(const struct study *study)
+{
+    return study->baselines[0].count > 0 ? BASELINE_COUNT : 0;
+}
+
 static void write_scores(FILE *out, const struct study *study, bool node_only)
 {
     char name[96];
@@ -117,7 +123,7 @@ static void write_scores(FILE *out, const struct study *study, bool node_only)
                 "detect, slow nodes (median / p90) |\n|---|---|---|---|---|---|---|---|\n",
                 out);
     write_score_row(out, "**Broomwagon**", &study->engine, node_only);
-    for (int b = 0; b < BASELINE_COUNT; b++) {
+    for (int b = 0; b < baselines_run(study); b++) {
         (void)snprintf(name, sizeof name, "%s (%g)", baseline_name((enum baseline)b),
                        baseline_threshold((enum baseline)b, study->best[b]));
         write_score_row(out, name, &study->baselines[b], node_only);
@@ -220,17 +226,17 @@ static void write_magnitudes(FILE *out, const struct study *study)
                 "median / p90 (found):\n\n"
                 "| slow GPU | Broomwagon |",
                 out);
-    for (int b = 0; b < BASELINE_COUNT; b++)
+    for (int b = 0; b < baselines_run(study); b++)
         (void)fprintf(out, " %s |", baseline_name((enum baseline)b));
     (void)fputs("\n|---|---|", out);
-    for (int b = 0; b < BASELINE_COUNT; b++)
+    for (int b = 0; b < baselines_run(study); b++)
         (void)fputs("---|", out);
     for (size_t m = 0; m < ARRAY_LEN(MAGNITUDES); m++) {
         struct calm calm = {MAGNITUDES[m], 0};
         struct delay delay = delays_of(&study->engine, is_calm_slow_gpu, &calm);
         (void)fprintf(out, "\n| %.0f %% | %.0f / %.0f (%zu) |", 100 * (calm.magnitude - 1),
                       delay.median, delay.p90, delay.count);
-        for (int b = 0; b < BASELINE_COUNT; b++) {
+        for (int b = 0; b < baselines_run(study); b++) {
             delay = delays_of(&study->baselines[b], is_calm_slow_gpu, &calm);
             if (delay.count > 0)
                 (void)fprintf(out, " %.0f / %.0f (%zu) |", delay.median, delay.p90, delay.count);
@@ -363,27 +369,24 @@ static void write_mistakes(FILE *out, const struct study *study)
 
 static void write_method(FILE *out, const struct study *study)
 {
+    if (baselines_run(study) > 0)
+        (void)fprintf(out,
+                      "Thresholds of the baselines: best F1 of six on %d faults and %d healthy "
+                      "jobs of seed %llu. The same samples go to all. Baselines are right when "
+                      "they name the tray (half of a rack's trays for a rack). ",
+                      study->calibration_faults, study->calibration_negatives,
+                      (unsigned long long)study->seed_a);
     (void)fprintf(out,
-                  "Thresholds of the baselines: best F1 of six on %d faults and %d healthy jobs of "
-                  "seed %llu; figures: %d and %d "
-                  "of seed %llu. The same samples go to all. A fault that costs under 1.5 %% of "
-                  "the step (measured against a twin "
-                  "job without it) is not required. Baselines are right when they name the tray "
-                  "(half of a rack's trays "
-                  "for a rack); the engine when it names the rank, tray, rack, rail or job, with "
-                  "the right kind of "
+                  "Figures: %d and %d of seed %llu. A fault that costs under 1.5 %% of the step "
+                  "(measured against a twin job without it) is not required. The engine is right "
+                  "when it names the rank, tray, rack, rail or job, with the right kind of "
                   "verdict. A wrong name is a false positive and a miss; any number of false "
-                  "claims in one scenario is one "
-                  "false positive, all are counted beside it. A part of the guilty domain is no "
-                  "false claim when the "
-                  "whole is named as well; of a hang the replica is accepted, since nothing that "
-                  "is sent tells its members "
-                  "apart, and of a rack the expert group that is the same 64 ranks. No score is "
-                  "point-adjusted. Intervals: Clopper-Pearson, "
-                  "95 %%.\n\n",
-                  study->calibration_faults, study->calibration_negatives,
-                  (unsigned long long)study->seed_a, study->faults, study->negatives,
-                  (unsigned long long)study->seed_b);
+                  "claims in one scenario is one false positive, all are counted beside it. A "
+                  "part of the guilty domain is no false claim when the whole is named as well; "
+                  "of a hang the replica is accepted, since nothing that is sent tells its "
+                  "members apart, and of a rack the expert group that is the same 64 ranks. No "
+                  "score is point-adjusted. Intervals: Clopper-Pearson, 95 %%.\n\n",
+                  study->faults, study->negatives, (unsigned long long)study->seed_b);
 }
 
 static void write_cost(FILE *out, const struct study *study)
