@@ -170,16 +170,15 @@ void rails_free(struct rails *rails)
     xfree(rails);
 }
 
+static int compare_name(const void *name, const void *item)
+{
+    return strcmp(name, ((const struct known *)item)->node);
+}
+
 enum rail_state rails_of(const struct rails *rails, const char *node)
 {
-    size_t low = 0, high = rails->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(rails->items[middle].node, node) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < rails->count && strcmp(rails->items[low].node, node) == 0;
-    return found ? rails->items[low].state : RAIL_UNKNOWN;
+    size_t place = array_lower_bound(node, rails->items, rails->count, sizeof *rails->items,
+                                     compare_name);
+    bool found = place < rails->count && strcmp(rails->items[place].node, node) == 0;
+    return found ? rails->items[place].state : RAIL_UNKNOWN;
 }

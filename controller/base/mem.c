@@ -91,6 +91,20 @@ void *array_grow(void *array, size_t count, size_t *capacity, size_t bytes)
     return xrealloc(array, *capacity, bytes);
 }
 
+size_t array_lower_bound(const void *key, const void *array, size_t count, size_t bytes,
+                         array_compare_fn *compare)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(key, (const char *)array + middle * bytes) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void auto_xfree_(void *pointer_to_pointer)
 {
     void *memory;

@@ -27,6 +27,12 @@ bool size_add(size_t a, size_t b, size_t *ret_sum);
  * *capacity. Elements are bytes large; count elements are in use. */
 void *array_grow(void *array, size_t count, size_t *capacity, size_t bytes);
 
+/* Index of the first of count sorted elements, bytes large, that is not before the key; count when
+ * all are. compare(key, element) as in bsearch. */
+typedef int array_compare_fn(const void *key, const void *element);
+size_t array_lower_bound(const void *key, const void *array, size_t count, size_t bytes,
+                         array_compare_fn *compare);
+
 /* Cleanup attributes for locals: `AUTO_FREE char *name = ...;`, `AUTO(plan_free) struct plan
  * *plan`. A type that is used with AUTO defines its hook once with DEFINE_AUTO(struct plan,
  * plan_free). */

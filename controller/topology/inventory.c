@@ -76,25 +76,19 @@ void inventory_free(struct inventory *inventory)
     xfree(inventory);
 }
 
+static int compare_name(const void *name, const void *item)
+{
+    return strcmp(name, (*(struct stand *const *)item)->name);
+}
+
 /* Where the node stands, or where it belongs. */
 static size_t place_of(const struct inventory *inventory, const char *node, bool *ret_found)
 {
-    size_t low = 0;
-    size_t high = inventory->stand_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(inventory->stands[middle]->name, node);
-        if (order == 0) {
-            *ret_found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *ret_found = false;
-    return low;
+    size_t place = array_lower_bound(node, inventory->stands, inventory->stand_count,
+                                     sizeof(struct stand *), compare_name);
+    *ret_found = place < inventory->stand_count &&
+                 strcmp(inventory->stands[place]->name, node) == 0;
+    return place;
 }
 
 struct stand *inventory_stand(const struct inventory *inventory, const char *node)

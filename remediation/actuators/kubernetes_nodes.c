@@ -9,17 +9,14 @@ static const int64_t FRESH_NS = INT64_C(90000000000);
 
 /* ---- finding ---- */
 
+static int compare_name(const void *name, const void *item)
+{
+    return strcmp(name, (*(struct node *const *)item)->name);
+}
+
 static size_t place_of(const struct node_cache *cache, const char *name)
 {
-    size_t low = 0, high = cache->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(cache->nodes[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return array_lower_bound(name, cache->nodes, cache->count, sizeof(struct node *), compare_name);
 }
 
 struct node *node_find(const struct node_cache *cache, const char *name)

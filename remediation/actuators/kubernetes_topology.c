@@ -40,20 +40,19 @@ struct topology {
 
 /* ---- HyperNodes ---- */
 
+static int compare_hypernode(const void *name, const void *item)
+{
+    return strcmp(name, hypernode_name(*(struct hypernode *const *)item));
+}
+
 /* Where it is, or would stand. */
 static size_t place_of(const struct topology *topology, const char *name, bool *ret_is_there)
 {
-    size_t low = 0, high = topology->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(hypernode_name(topology->hypernodes[middle]), name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *ret_is_there = low < topology->count &&
-                    strcmp(hypernode_name(topology->hypernodes[low]), name) == 0;
-    return low;
+    size_t place = array_lower_bound(name, topology->hypernodes, topology->count,
+                                     sizeof(struct hypernode *), compare_hypernode);
+    *ret_is_there = place < topology->count &&
+                    strcmp(hypernode_name(topology->hypernodes[place]), name) == 0;
+    return place;
 }
 
 static void hypernode_drop(struct topology *topology, const char *name)
@@ -141,19 +140,18 @@ static void index_named(struct topology *topology)
         qsort(topology->named, topology->named_count, sizeof *topology->named, by_node);
 }
 
+static int compare_named(const void *node, const void *item)
+{
+    return strcmp(node, ((const struct named *)item)->node);
+}
+
 /* The first HyperNode by name that names it, or NULL. */
 static const char *named_by(const struct topology *topology, const char *node)
 {
-    size_t low = 0, high = topology->named_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(topology->named[middle].node, node) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < topology->named_count && strcmp(topology->named[low].node, node) == 0;
-    return found ? topology->named[low].hypernode : NULL;
+    size_t place = array_lower_bound(node, topology->named, topology->named_count,
+                                     sizeof *topology->named, compare_named);
+    bool found = place < topology->named_count && strcmp(topology->named[place].node, node) == 0;
+    return found ? topology->named[place].hypernode : NULL;
 }
 
 /* The first by name of those that claim it: two racks for one node are a mistake of the site. */
