@@ -684,6 +684,7 @@ static bool is_still_there(const struct engine *engine, const struct alarm *alar
 static void settle(struct engine *engine, const struct alarm *strongest)
 {
     struct alarm still;
+    bool is_proven = false;
 
     if (engine->pending_rows > 0 &&
         !alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still))
@@ -695,14 +696,18 @@ static void settle(struct engine *engine, const struct alarm *strongest)
         engine->pending_extended = 0;
     }
     if (engine->pending_rows > 1 && engine->pending_extended == 0 &&
-        alarm_extent_is_clear(engine, strongest) && alarm_is_beyond_chance(engine, strongest))
-        engine->pending_rows = 1;
+        alarm_extent_is_clear(engine, strongest)) {
+        is_proven = alarm_is_beyond_chance(engine, strongest);
+        engine->pending_rows = is_proven ? 1 : engine->pending_rows;
+    }
     if (--engine->pending_rows > 0)
         return;
     if (!alarm_stands(engine, engine->pending_bank, engine->pending_unit, &still) ||
         strongest->bank == engine->pending_bank)
         still = *strongest;
-    if (is_still_there(engine, &still) && alarm_is_beyond_chance(engine, &still))
+    else
+        is_proven = false; /* that was of another */
+    if (is_still_there(engine, &still) && (is_proven || alarm_is_beyond_chance(engine, &still)))
         decide(engine, &still);
     else
         engine->pending_rows = 1;
