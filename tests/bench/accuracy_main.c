@@ -152,12 +152,6 @@ static int run_study(const struct options *options)
                                                                                                 : 0;
 }
 
-/* Noise of at most 0.4 % whose neighbours are little alike: what the delays are promised for. */
-static bool is_calm(const struct scenario *scenario)
-{
-    return scenario->config.noise <= 0.004 && scenario->config.noise_lag1 <= 0.3;
-}
-
 static void run_calm_family(const struct options *options, int family, struct study *study)
 {
     static struct run_result result;
@@ -165,7 +159,7 @@ static void run_calm_family(const struct options *options, int family, struct st
     for (int round = 0, jobs = 0; jobs < options->delays; round++) {
         struct scenario scenario = scenario_make(false, round * scenario_fault_families() + family,
                                                  options->seed_b, &options->sizes);
-        if (!is_calm(&scenario))
+        if (!scenario_is_calm(scenario.config.noise, scenario.config.noise_lag1))
             continue;
         run_scenario(&scenario, false, false, &result, &study->cost);
         records_add(&study->engine, &scenario, &result.engine);

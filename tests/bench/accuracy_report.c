@@ -205,17 +205,12 @@ static void write_families(FILE *out, const struct records *records)
     (void)fputc('\n', out);
 }
 
-struct calm {
-    double magnitude, gain;
-};
-
+/* context: the magnitude. */
 static bool is_calm_slow_gpu(const struct record *record, const void *context)
 {
-    const struct calm *calm = context;
-
-    return strncmp(record->family, "slow GPU", 8) == 0 && record->noise < 0.0051 &&
-           record->lag1 < 0.31 && fabs(record->magnitude - calm->magnitude) < 1e-9 &&
-           record->gain >= calm->gain;
+    return strncmp(record->family, "slow GPU", 8) == 0 &&
+           scenario_is_calm(record->noise, record->lag1) &&
+           fabs(record->magnitude - *(const double *)context) < 1e-9;
 }
 
 static const double MAGNITUDES[] = {1.03, 1.05, 1.10, 1.20, 1.34};
@@ -232,12 +227,11 @@ static void write_magnitudes(FILE *out, const struct study *study)
     for (int b = 0; b < baselines_run(study); b++)
         (void)fputs("---|", out);
     for (size_t m = 0; m < ARRAY_LEN(MAGNITUDES); m++) {
-        struct calm calm = {MAGNITUDES[m], 0};
-        struct delay delay = delays_of(&study->engine, is_calm_slow_gpu, &calm);
-        (void)fprintf(out, "\n| %.0f %% | %.0f / %.0f (%zu) |", 100 * (calm.magnitude - 1),
+        struct delay delay = delays_of(&study->engine, is_calm_slow_gpu, &MAGNITUDES[m]);
+        (void)fprintf(out, "\n| %.0f %% | %.0f / %.0f (%zu) |", 100 * (MAGNITUDES[m] - 1),
                       delay.median, delay.p90, delay.count);
         for (int b = 0; b < baselines_run(study); b++) {
-            delay = delays_of(&study->baselines[b], is_calm_slow_gpu, &calm);
+            delay = delays_of(&study->baselines[b], is_calm_slow_gpu, &MAGNITUDES[m]);
             if (delay.count > 0)
                 (void)fprintf(out, " %.0f / %.0f (%zu) |", delay.median, delay.p90, delay.count);
             else
@@ -245,11 +239,6 @@ static void write_magnitudes(FILE *out, const struct study *study)
         }
     }
     (void)fputs("\n\n", out);
-}
-
-static bool is_record_of(const struct record *record, const void *context)
-{
-    return fabs(record->magnitude - *(const double *)context) < 1e-9;
 }
 
 void report_write_delays(FILE *out, const struct study *study)
@@ -266,11 +255,11 @@ void report_write_delays(FILE *out, const struct study *study)
         int wrong = 0;
         for (size_t i = 0; i < study->engine.count; i++) {
             const struct record *record = &study->engine.items[i];
-            bool counts = is_record_of(record, &MAGNITUDES[m]);
+            bool counts = is_calm_slow_gpu(record, &MAGNITUDES[m]);
             jobs += counts;
             wrong += counts && record->false_claims > 0;
         }
-        struct delay delay = delays_of(&study->engine, is_record_of, &MAGNITUDES[m]);
+        struct delay delay = delays_of(&study->engine, is_calm_slow_gpu, &MAGNITUDES[m]);
         (void)fprintf(out, "\n| %.0f %% | %d | %zu | %d |", 100 * (MAGNITUDES[m] - 1), jobs,
                       delay.count, wrong);
         write_delay(out, delay.median, delay.p90);

@@ -132,7 +132,16 @@ int scenario_fault_families(void)
 
 int scenario_slow_gpu_families(void)
 {
-    return 5;
+    int count = 0;
+
+    while (strncmp(FAULTS[count].name, "slow GPU", 8) == 0)
+        count++;
+    return count;
+}
+
+bool scenario_is_calm(double noise, double lag1)
+{
+    return noise < 0.0041 && lag1 < 0.31;
 }
 
 int scenario_negative_families(void)

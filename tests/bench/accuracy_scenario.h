@@ -51,6 +51,8 @@ int scenario_fault_families(void);
 int scenario_negative_families(void);
 /* The first families are one slow GPU each, from 3 % on. */
 int scenario_slow_gpu_families(void);
+/* Noise of at most 0.4 % whose neighbours are little alike: what the delays are promised for. */
+bool scenario_is_calm(double noise, double lag1);
 
 /* The index-th scenario of a seed: faults and negatives go through their families in turn. */
 struct scenario scenario_make(bool negative, int index, uint64_t seed,
