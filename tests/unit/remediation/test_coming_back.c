@@ -2,7 +2,7 @@
  * other people take off before that.
  */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 static struct policy_set *giving_back(void)
 {
@@ -11,36 +11,13 @@ static struct policy_set *giving_back(void)
     return set;
 }
 
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
 /* Handed over, and the hand-over is answered. */
 static struct sim_node *hand_over(struct sim *sim, struct policy_set *(*policies)(void))
 {
-    lose_a_tray(sim, policies);
+    sim_open_with_lost_tray(sim, policies);
     CU_ASSERT_TRUE(sim_until(sim, 1, PHASE_REPAIRING, 600));
     sim_run(sim, 20);
     return sim_node(sim, "n0-03");
-}
-
-static bool waits_for(const struct sim *sim, const char *words)
-{
-    bool found = strstr(sim_incident(sim, 1)->waiting_for, words) != NULL;
-    if (!found)
-        printf("%s, waits for: %s\n", phase_name(sim_incident(sim, 1)->phase),
-               sim_incident(sim, 1)->waiting_for);
-    return found;
-}
-
-static bool log_says(const struct sim *sim, const char *words)
-{
-    return strstr(sim->log.bytes, words) != NULL;
 }
 
 static void lose_a_rack(struct sim *sim)
@@ -64,38 +41,38 @@ TEST(each_stage_of_the_way_back_is_waited_for_by_name_and_timed)
     struct sim_node *node = hand_over(&sim, sim_enforce);
     node->gone = true;
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to be registered again by whoever repairs"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to be registered again by whoever repairs"));
     node->gone = false;
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to be ready again"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to be ready again"));
     node->ready = true;
     node->dead = false;
     node->gpus_missing = 1;
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "3 of 4 are allocatable"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "3 of 4 are allocatable"));
     node->gpus_missing = 0;
     node->domain = "";
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to join the NVLink domain of its rack"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to join the NVLink domain of its rack"));
     node->domain = "another-clique";
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to join the NVLink domain of its rack"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to join the NVLink domain of its rack"));
     node->domain = NULL;
     sim_crash_now(&sim); /* what was reached is kept */
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VALIDATING, 60));
     sim_run(&sim, 300);
-    CU_ASSERT_TRUE(waits_for(&sim, "the hardware to stay so until"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "the hardware to stay so until"));
     sim_run(&sim, 330);
-    CU_ASSERT_TRUE(waits_for(&sim, "a person to uncordon n0-03: validated since"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "a person to uncordon n0-03: validated since"));
     node->cordoned = false;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 60));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: registered, "));
-    CU_ASSERT_TRUE(log_says(&sim, " after the hand-over"));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: ready, "));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: schedulable, "));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: in its NVLink domain, "));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: validated, 10m"));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: uncordoned, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: registered, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, " after the hand-over"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: ready, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: schedulable, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: in its NVLink domain, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: validated, 10m"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: uncordoned, "));
     const struct incident *incident = sim_incident(&sim, 1);
     for (int i = 1; i < BACK_STAGE_COUNT; i++)
         CU_ASSERT_TRUE(incident->back_ns[i] >= incident->back_ns[i - 1]);
@@ -129,7 +106,7 @@ TEST(broom_takes_its_own_cordon_off_where_the_plan_says_so_and_not_before_the_va
     CU_ASSERT_FALSE(node->cordoned);
     CU_ASSERT_EQUAL(sim.uncordons, 1);
     CU_ASSERT_PTR_NOT_NULL(sim_op(&sim, "INC-1/0/uncordon/1"));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: uncordoned, "));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: uncordoned, "));
     sim_done(&sim);
 }
 
@@ -158,7 +135,7 @@ TEST(an_uncordon_that_the_cluster_refuses_is_a_persons)
     node->ready = true;
     sim_run(&sim, 900);
     CU_ASSERT_EQUAL(sim.bad_count, 8);
-    CU_ASSERT_TRUE(waits_for(&sim, "a person to uncordon n0-03"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "a person to uncordon n0-03"));
     node->cordoned = false;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 60));
     sim_done(&sim);
@@ -172,7 +149,7 @@ TEST(while_paused_nothing_is_given_back)
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_PAUSE, NULL), OK);
     sim_run(&sim, 900);
     CU_ASSERT_TRUE(node->cordoned);
-    CU_ASSERT_TRUE(waits_for(&sim, "acting is paused by alice"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "acting is paused by alice"));
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_RESUME, NULL), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 60));
     sim_done(&sim);
@@ -192,7 +169,7 @@ TEST(hardware_that_was_never_seen_down_is_not_taken_as_repaired)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 3000));
     sim_run(&sim, 3600);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_REPAIRING);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-05 to be repaired and uncordoned by a person"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-05 to be repaired and uncordoned by a person"));
     CU_ASSERT_EQUAL(sim.uncordons, 0);
     sim_node(&sim, "n0-05")->cordoned = false;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 900));
@@ -208,13 +185,13 @@ TEST(a_cordon_that_somebody_else_sets_meanwhile_is_waited_for_and_left)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VALIDATING, 60));
     CU_ASSERT_EQUAL(sim.uncordons, 0);
     sim_done(&sim);
-    lose_a_tray(&sim, giving_back);
+    sim_open_with_lost_tray(&sim, giving_back);
     sim_node(&sim, "n0-03")->cordoned = true;
     text_copy(sim_node(&sim, "n0-03")->cordoned_by, 32, "bob: fan swap");
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_node(&sim, "n0-03")->ready = true;
     sim_run(&sim, 1200);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to be free: cordoned by bob: fan swap"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to be free: cordoned by bob: fan swap"));
     CU_ASSERT_EQUAL(sim.uncordons, 0);
     sim_done(&sim);
 }
@@ -228,7 +205,7 @@ TEST(what_fails_while_it_is_validated_begins_its_way_back_anew)
     sim_run(&sim, 500);
     node->ready = false;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 60));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03: not ready now"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03: not ready now"));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->back_ns[BACK_READY], 0);
     node->ready = true;
     sim_run(&sim, 500);
@@ -240,14 +217,14 @@ TEST(what_fails_while_it_is_validated_begins_its_way_back_anew)
 TEST(a_node_that_is_gone_is_not_cordoned_and_not_tried_again)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim_node(&sim, "n0-03")->gone = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.cordons, 0);
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
-    CU_ASSERT_TRUE(log_says(&sim, "Not in the cluster, so not cordoned: n0-03"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "Not in the cluster, so not cordoned: n0-03"));
     sim_run(&sim, 60);
-    CU_ASSERT_TRUE(waits_for(&sim, "n0-03 to be registered again"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "n0-03 to be registered again"));
     sim_done(&sim);
 }
 
@@ -279,7 +256,7 @@ TEST(a_persons_uncordon_of_one_tray_of_a_rack_cancels_and_names_who)
     for (int i = 36; i < 54; i++)
         sim.nodes[i].ready = true;
     sim_run(&sim, 300);
-    CU_ASSERT_TRUE(log_says(&sim, "n0-07 was uncordoned by alice@example.com (kubectl)"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-07 was uncordoned by alice@example.com (kubectl)"));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_CLOSED);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
     CU_ASSERT_EQUAL(sim.uncordons, 0);

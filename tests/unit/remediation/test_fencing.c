@@ -2,7 +2,7 @@
  * the plan says so and somebody vouches that the node is off.
  */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 static struct policy_set *fencing(void)
 {
@@ -33,34 +33,15 @@ static struct policy_set *draining(void)
     return set;
 }
 
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
 static void lose_a_tray_with_stuck_pods(struct sim *sim, struct policy_set *(*policies)(void))
 {
-    lose_a_tray(sim, policies);
+    sim_open_with_lost_tray(sim, policies);
     sim_node(sim, "n0-03")->stuck = true;
 }
 
 static const struct incident_node *lost(const struct sim *sim)
 {
     return incident_find_node(sim_incident(sim, 1), "n0-03");
-}
-
-static bool waits_for(const struct sim *sim, const char *words)
-{
-    return strstr(sim_incident(sim, 1)->waiting_for, words) != NULL;
-}
-
-static bool log_says(const struct sim *sim, const char *words)
-{
-    return strstr(sim->log.bytes, words) != NULL;
 }
 
 static int started(const struct sim *sim, enum verb verb)
@@ -74,12 +55,12 @@ static int started(const struct sim *sim, enum verb verb)
 TEST(a_fence_step_that_succeeds_vouches_for_its_nodes)
 {
     struct sim sim;
-    lose_a_tray(&sim, fencing);
+    sim_open_with_lost_tray(&sim, fencing);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
     CU_ASSERT_EQUAL(sim.fences, 1);
     CU_ASSERT_PTR_NOT_NULL_FATAL(lost(&sim)->fenced_by);
     CU_ASSERT_STRING_EQUAL(lost(&sim)->fenced_by, "fence [INC-1/0/4/1]");
-    CU_ASSERT_TRUE(log_says(&sim, "Confirmed to be off: n0-03"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "Confirmed to be off: n0-03"));
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_done(&sim);
 }
@@ -88,7 +69,7 @@ TEST(a_refused_fence_ends_the_plan_or_is_passed_by_as_the_plan_says)
 {
     for (int goes_on = 0; goes_on < 2; goes_on++) {
         struct sim sim;
-        lose_a_tray(&sim, goes_on ? fencing_or_not : fencing);
+        sim_open_with_lost_tray(&sim, goes_on ? fencing_or_not : fencing);
         sim.bad_verb = VERB_FENCE;
         sim.bad_outcome = OUTCOME_REFUSED;
         sim.bad_count = 1;
@@ -116,7 +97,7 @@ TEST(a_fence_that_never_answers_is_passed_by_and_its_late_answer_still_counts)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
     sim_run(&sim, 10);
     CU_ASSERT_EQUAL(sim.force_deletes, 0);
-    CU_ASSERT_TRUE(waits_for(&sim, "nobody says that it is off"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "nobody says that it is off"));
     struct action_result late = {
         .outcome = OUTCOME_SUCCEEDED, .poll = POLL_DONE, .reason = "off at last"};
     remediation_polled(sim.core, "INC-1/0/4/1", &late, sim.now_ns);
@@ -129,7 +110,7 @@ TEST(what_is_off_already_or_works_for_others_is_not_powered_off)
 {
     for (int others = 0; others < 2; others++) {
         struct sim sim;
-        lose_a_tray(&sim, fencing);
+        sim_open_with_lost_tray(&sim, fencing);
         if (others) {
             sim.other_job_node = "n0-03";
             sim_node(&sim, "n0-03")->ready = true;
@@ -138,7 +119,7 @@ TEST(what_is_off_already_or_works_for_others_is_not_powered_off)
         }
         CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
         CU_ASSERT_EQUAL(sim.fences, 0);
-        CU_ASSERT_TRUE(log_says(&sim, "No node is to be powered off"));
+        CU_ASSERT_TRUE(sim_log_says(&sim, "No node is to be powered off"));
         sim_done(&sim);
     }
 }
@@ -146,12 +127,12 @@ TEST(what_is_off_already_or_works_for_others_is_not_powered_off)
 TEST(a_stuck_node_of_no_incident_needs_the_clusters_own_mark)
 {
     struct sim sim;
-    lose_a_tray(&sim, forcing);
+    sim_open_with_lost_tray(&sim, forcing);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
     sim_node(&sim, "n1-17")->stuck = true;
     sim_node(&sim, "n1-17")->ready = false;
     sim_run(&sim, 30);
-    CU_ASSERT_TRUE(waits_for(&sim, "once it is off, mark it out-of-service in the cluster"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "once it is off, mark it out-of-service in the cluster"));
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n1-17"), ERR_NOT_FOUND);
     sim_node(&sim, "n1-17")->fenced_by = "taint out-of-service";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 300));
@@ -162,11 +143,11 @@ TEST(a_stuck_node_of_no_incident_needs_the_clusters_own_mark)
 TEST(a_drain_moves_what_else_runs_there_before_anything_is_saved)
 {
     struct sim sim;
-    lose_a_tray(&sim, draining);
+    sim_open_with_lost_tray(&sim, draining);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.drains, 1);
     CU_ASSERT_EQUAL(sim.fences, 0);
-    CU_ASSERT_TRUE(log_says(&sim, "drain n0-03"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "drain n0-03"));
     sim_done(&sim);
 }
 
@@ -178,10 +159,11 @@ TEST(pods_that_never_end_wait_for_a_person_where_the_plan_deletes_none_by_force)
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim.force_deletes, 0);
-    CU_ASSERT_TRUE(waits_for(&sim, "the pods on n0-03 to end"));
-    CU_ASSERT_TRUE(waits_for(&sim, "the plan deletes none by force"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "the pods on n0-03 to end"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "the plan deletes none by force"));
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 700));
-    CU_ASSERT_TRUE(log_says(&sim, "the deadline of placing passed; waited for the pods on n0-03"));
+    CU_ASSERT_TRUE(
+        sim_log_says(&sim, "the deadline of placing passed; waited for the pods on n0-03"));
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
     sim_done(&sim);
 }
@@ -196,12 +178,12 @@ TEST(cordoned_is_not_fenced_and_a_persons_word_is_asked_for_once)
     CU_ASSERT_TRUE(sim_node(&sim, "n0-03")->cordoned);
     CU_ASSERT_EQUAL(sim.force_deletes, 0);
     CU_ASSERT_EQUAL(sim.notifies, told + 1);
-    CU_ASSERT_TRUE(waits_for(&sim, "broom fenced n0-03 --reason WHY"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "broom fenced n0-03 --reason WHY"));
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 200));
     CU_ASSERT_EQUAL(sim.force_deletes, 1);
     CU_ASSERT_PTR_NOT_NULL(sim_op(&sim, "INC-1/0/force_delete/1"));
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03 is off: pulled the plug"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03 is off: pulled the plug"));
     sim_done(&sim);
 }
 
@@ -213,7 +195,7 @@ TEST(a_restart_that_is_answered_only_when_the_pods_are_gone_does_not_lock_up)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_RESTARTING, 200));
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_RESTARTING);
-    CU_ASSERT_TRUE(waits_for(&sim, "nobody says that it is off"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "nobody says that it is off"));
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 200));
     CU_ASSERT_EQUAL(sim.force_deletes, 1);
@@ -228,28 +210,28 @@ TEST(the_clusters_own_mark_is_word_enough)
     sim_node(&sim, "n0-03")->fenced_by = "taint out-of-service";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.force_deletes, 1);
-    CU_ASSERT_TRUE(log_says(&sim, "taint out-of-service"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "taint out-of-service"));
     sim_done(&sim);
 }
 
 TEST(a_node_that_is_seen_ready_again_is_not_off_whoever_said_so)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_PTR_NOT_NULL(lost(&sim)->fenced_by);
     sim_node(&sim, "n0-03")->ready = true;
     sim_run(&sim, 30);
     CU_ASSERT_PTR_NULL(lost(&sim)->fenced_by);
-    CU_ASSERT_TRUE(log_says(&sim, "Seen ready, so not off, whoever said so: n0-03"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "Seen ready, so not off, whoever said so: n0-03"));
     sim_done(&sim);
 }
 
 TEST(a_word_on_a_node_that_no_incident_has_is_not_found)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n1-03"), ERR_NOT_FOUND);
     CU_ASSERT_EQUAL(sim_say_fenced(&sim, "n0-03"), OK);
     CU_ASSERT_STRING_EQUAL(lost(&sim)->fenced_by, "alice");
@@ -259,11 +241,11 @@ TEST(a_word_on_a_node_that_no_incident_has_is_not_found)
 TEST(an_answer_may_name_the_nodes_that_are_off)
 {
     struct sim sim;
-    lose_a_tray(&sim, fencing);
+    sim_open_with_lost_tray(&sim, fencing);
     sim.response = "{\"fenced\": [\"n0-04\"]}";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
     CU_ASSERT_PTR_NULL(lost(&sim)->fenced_by);
-    CU_ASSERT_TRUE(log_says(&sim, "The answer confirms no node to be off"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "The answer confirms no node to be off"));
     sim.response = "{\"fenced\": true}"; /* of the hand-over */
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_PTR_NOT_NULL_FATAL(lost(&sim)->fenced_by);
@@ -291,7 +273,7 @@ TEST(a_force_delete_that_did_not_happen_is_tried_three_times_and_then_said)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
     sim_run(&sim, 120);
     CU_ASSERT_EQUAL(sim.bad_count, 6);
-    CU_ASSERT_TRUE(waits_for(&sim, "deleting them by force was tried"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "deleting them by force was tried"));
     sim_done(&sim);
 }
 
@@ -303,7 +285,7 @@ TEST(pods_that_are_still_there_after_it_are_not_deleted_again)
     sim.force_delete_does_nothing = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 1200));
     CU_ASSERT_EQUAL(sim.force_deletes, 1);
-    CU_ASSERT_TRUE(log_says(&sim, "deleting them by force was tried and they are there"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "deleting them by force was tried and they are there"));
     sim_done(&sim);
 }
 
@@ -317,7 +299,7 @@ TEST(while_paused_nothing_is_deleted_and_that_is_what_it_waits_for)
     int records = sim.record_count;
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim.force_deletes, 0);
-    CU_ASSERT_TRUE(waits_for(&sim, "acting is paused by alice"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "acting is paused by alice"));
     CU_ASSERT_TRUE(sim.record_count - records < 10);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_RESUME, NULL), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 200));

@@ -1,15 +1,6 @@
 /* A cordon of ours that somebody takes off and whose marks stay on the node. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
-
-static void lose_a_tray(struct sim *sim)
-{
-    sim_init(sim, 2, 2, 16, sim_enforce);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
+#include "tests/unit/remediation/sim_scenes.h"
 
 static void uncordon(struct sim *sim, const char *name)
 {
@@ -20,7 +11,7 @@ static void uncordon(struct sim *sim, const char *name)
 TEST(marks_that_a_person_s_uncordon_leaves_are_taken_off_once_it_is_understood)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     for (int i = 0; i < sim.node_count; i++)
         sim.nodes[i].spare = false; /* it holds */
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 120));
@@ -36,7 +27,7 @@ TEST(marks_that_a_person_s_uncordon_leaves_are_taken_off_once_it_is_understood)
 TEST(marks_that_are_left_when_repaired_hardware_is_uncordoned_are_taken_off)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_run(&sim, 20);
     sim_node(&sim, "n0-03")->ready = false;
@@ -54,7 +45,7 @@ TEST(marks_that_are_left_when_repaired_hardware_is_uncordoned_are_taken_off)
 TEST(nothing_is_taken_off_while_broom_is_paused)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_PAUSE, NULL), OK);
     uncordon(&sim, "n0-03");

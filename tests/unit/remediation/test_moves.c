@@ -1,16 +1,6 @@
 /* The rarer ways through: what other people and other incidents do while one is under way. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
-
-static void lose_a_tray(struct sim *sim, int racks, int job_racks, int used,
-                        struct policy_set *(*policies)(void))
-{
-    sim_init(sim, racks, job_racks, used, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
+#include "tests/unit/remediation/sim_scenes.h"
 
 /* The shipped rules with room for several trays an hour. */
 static struct policy_set *roomy(void)
@@ -62,7 +52,7 @@ static struct policy_set *escalating_without_spare(void)
 TEST(a_rack_that_fails_after_one_of_its_trays_was_cordoned_takes_that_incident_over)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 1, 18, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 1, 18, sim_enforce);
     for (int i = 18; i < 36; i++)
         sim.nodes[i].ready = false;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
@@ -83,7 +73,7 @@ TEST(a_rack_that_fails_after_one_of_its_trays_was_cordoned_takes_that_incident_o
 TEST(a_rack_that_fails_during_a_restart_is_judged_as_a_rack_when_that_ends)
 {
     struct sim sim;
-    lose_a_tray(&sim, 3, 2, 16, roomy);
+    sim_open_losing_tray(&sim, 3, 2, 16, roomy);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 100));
     sim_run(&sim, 10);
     for (int i = 18; i < 36; i++)
@@ -116,7 +106,7 @@ TEST(one_restart_takes_along_what_another_incident_waits_for)
 TEST(a_job_that_a_person_moved_meanwhile_is_verified_and_not_restarted)
 {
     struct sim sim;
-    lose_a_tray(&sim, 1, 1, 18, sim_enforce);
+    sim_open_losing_tray(&sim, 1, 1, 18, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
     struct sim_node *spare = &sim.nodes[sim.node_count++];
     *spare = (struct sim_node){.ready = true};
@@ -153,7 +143,7 @@ TEST(a_node_that_the_job_has_left_already_is_cordoned_and_the_job_let_alone)
 TEST(returned_hardware_that_fails_again_goes_back_to_repair)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     struct sim_node *node = sim_node(&sim, "n0-03");
     node->cordoned = false;
@@ -171,7 +161,7 @@ TEST(returned_hardware_that_fails_again_goes_back_to_repair)
 TEST(a_repair_that_never_ends_is_escalated_after_a_week)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_run(&sim, 20);
     sim.now_ns += 7 * 24 * HOUR;
@@ -187,7 +177,7 @@ TEST(a_repair_that_never_ends_is_escalated_after_a_week)
 TEST(a_hold_that_lasts_a_day_is_escalated)
 {
     struct sim sim;
-    lose_a_tray(&sim, 1, 1, 18, sim_enforce);
+    sim_open_losing_tray(&sim, 1, 1, 18, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
     sim.now_ns += 24 * HOUR;
     sim_tick(&sim);
@@ -198,7 +188,7 @@ TEST(a_hold_that_lasts_a_day_is_escalated)
 TEST(where_the_policy_says_so_a_missing_spare_is_escalated_at_once)
 {
     struct sim sim;
-    lose_a_tray(&sim, 1, 1, 18, escalating_without_spare);
+    sim_open_losing_tray(&sim, 1, 1, 18, escalating_without_spare);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 100));
     CU_ASSERT_EQUAL(sim.cordons, 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(sim.log.bytes, "(step-refused): 1 missing spare tray"));
@@ -208,7 +198,7 @@ TEST(where_the_policy_says_so_a_missing_spare_is_escalated_at_once)
 TEST(a_plan_without_hand_over_is_done_when_the_job_is_back)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, without_hand_over);
+    sim_open_losing_tray(&sim, 2, 2, 16, without_hand_over);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 600));
     CU_ASSERT_TRUE(sim_incident(&sim, 1)->times.mitigated_ns > 0);
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
@@ -218,7 +208,7 @@ TEST(a_plan_without_hand_over_is_done_when_the_job_is_back)
 TEST(a_plan_that_only_cordons_is_done_when_it_has)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, only_cordoning);
+    sim_open_losing_tray(&sim, 2, 2, 16, only_cordoning);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 100));
     CU_ASSERT_EQUAL(sim.cordons, 1);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
@@ -228,7 +218,7 @@ TEST(a_plan_that_only_cordons_is_done_when_it_has)
 TEST(a_plan_that_only_tells_tells_and_watches_until_the_clear)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, only_telling);
+    sim_open_losing_tray(&sim, 2, 2, 16, only_telling);
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim.notifies, 1);
     CU_ASSERT_EQUAL(sim.captures, 1);
@@ -242,7 +232,7 @@ TEST(a_plan_that_only_tells_tells_and_watches_until_the_clear)
 TEST(what_is_only_watched_is_closed_after_a_day)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_observe);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_observe);
     sim_run(&sim, 60);
     sim.now_ns += 24 * HOUR;
     sim_tick(&sim);
@@ -270,7 +260,7 @@ TEST(a_hang_that_names_no_node_never_restarts_a_job_by_itself)
 TEST(a_slow_job_that_does_not_recover_its_pace_is_escalated)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 300));
     sim.base_ms = 1000;
     sim.slow_node = "n1-00";
@@ -284,7 +274,7 @@ TEST(a_slow_job_that_does_not_recover_its_pace_is_escalated)
 TEST(a_new_policy_counts_for_what_is_only_suspected)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_observe);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_observe);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->mode, MODE_OBSERVE);
     remediation_set_policy(sim.core, sim_enforce(), sim.now_ns);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->mode, MODE_ENFORCE);
@@ -298,7 +288,7 @@ TEST(a_new_policy_counts_for_what_is_only_suspected)
 TEST(control_and_incidents_come_back_after_a_restart)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     sim_crash_now(&sim);
     remediation_restore_control(sim.core, true, true, "bob", 7);
     struct remediation_status status = remediation_status(sim.core);
@@ -350,7 +340,7 @@ TEST(a_node_that_somebody_else_cordoned_is_replaced_without_a_cordon_of_ours)
 TEST(only_accusations_that_still_matter_are_judged_again)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, roomy);
+    sim_open_losing_tray(&sim, 2, 2, 16, roomy);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 100));
     sim_run(&sim, 5);
     struct verdict both = sim_verdict(&sim, VERDICT_FAULT, SCOPE_TRAY, "n0-03");
@@ -373,7 +363,7 @@ static void answer_badly(struct sim *sim, enum verb verb, enum outcome outcome, 
 TEST(a_restart_that_did_not_happen_is_tried_again_under_a_new_id)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 2);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
@@ -384,7 +374,7 @@ TEST(a_restart_that_did_not_happen_is_tried_again_under_a_new_id)
 TEST(a_restart_that_fails_three_times_is_escalated_and_gives_its_spare_back)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 3);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
     sim_run(&sim, 5);
@@ -397,7 +387,7 @@ TEST(a_restart_that_fails_three_times_is_escalated_and_gives_its_spare_back)
 TEST(a_refused_restart_is_final)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_REFUSED, 1);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->restart_started_ns, 0);
@@ -407,14 +397,14 @@ TEST(a_refused_restart_is_final)
 TEST(a_hand_over_is_tried_again_and_its_refusal_told_to_people)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     answer_badly(&sim, VERB_HAND_OVER, OUTCOME_TRANSIENT, 1);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 600));
     sim_run(&sim, 90);
     CU_ASSERT_EQUAL(sim.hand_overs, 1);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_REPAIRING);
     sim_done(&sim);
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     answer_badly(&sim, VERB_HAND_OVER, OUTCOME_REFUSED, 1);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 600));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_MITIGATED);
@@ -424,7 +414,7 @@ TEST(a_hand_over_is_tried_again_and_its_refusal_told_to_people)
 TEST(a_last_try_that_comes_up_while_holding_asks_before_the_restart)
 {
     struct sim sim;
-    lose_a_tray(&sim, 1, 1, 18, sim_enforce);
+    sim_open_losing_tray(&sim, 1, 1, 18, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
     sim.restarts_max = sim.restarts + 1;
     struct sim_node *spare = &sim.nodes[sim.node_count++];
@@ -442,7 +432,7 @@ TEST(a_last_try_that_comes_up_while_holding_asks_before_the_restart)
 TEST(a_clear_while_people_are_asked_cancels)
 {
     struct sim sim;
-    lose_a_tray(&sim, 2, 2, 16, sim_approve);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_approve);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
     sim_clear(&sim, VERDICT_CRASH, SCOPE_TRAY, "n0-03");
     sim_run(&sim, 10);
@@ -479,7 +469,7 @@ TEST(what_never_settles_or_never_begins_is_told_to_people)
     sim_run(&sim, 2);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_ESCALATED);
     sim_done(&sim);
-    lose_a_tray(&sim, 2, 2, 16, sim_enforce);
+    sim_open_losing_tray(&sim, 2, 2, 16, sim_enforce);
     sim.guards.lease_held = false;
     remediation_guards(sim.core, sim.guards, sim.now_ns);
     sim_run(&sim, 60);

@@ -1,6 +1,6 @@
 /* Where a restarted job lands, what it waits for there, and what becomes of the spares. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 static struct policy_set *named(void)
 {
@@ -23,15 +23,6 @@ static struct policy_set *without_hand_over(void)
     return set;
 }
 
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
 /* Cordon and restart, wherever the scheduler likes. */
 static struct policy_set *without_spares(void)
 {
@@ -41,11 +32,6 @@ static struct policy_set *without_spares(void)
     memmove(spare, spare + 1, (size_t)(&plan->steps[plan->count] - (spare + 1)) * sizeof *spare);
     plan->count--;
     return set;
-}
-
-static bool log_says(const struct sim *sim, const char *words)
-{
-    return strstr(sim->log.bytes, words) != NULL;
 }
 
 static void answer_badly(struct sim *sim, enum verb verb, enum outcome outcome, int count)
@@ -58,7 +44,7 @@ static void answer_badly(struct sim *sim, enum verb verb, enum outcome outcome, 
 TEST(spares_that_the_job_runs_on_are_settled_once_it_is_verified_and_not_before)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 600));
     CU_ASSERT_EQUAL(sim.settles, 0);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
@@ -73,7 +59,7 @@ TEST(spares_that_the_job_runs_on_are_settled_once_it_is_verified_and_not_before)
 TEST(a_plan_that_ends_with_the_verification_settles_its_spares_too)
 {
     struct sim sim;
-    lose_a_tray(&sim, without_hand_over);
+    sim_open_with_lost_tray(&sim, without_hand_over);
     answer_badly(&sim, VERB_RELEASE_SPARE, OUTCOME_TRANSIENT, 1);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 600));
     sim_run(&sim, 120);
@@ -84,7 +70,7 @@ TEST(a_plan_that_ends_with_the_verification_settles_its_spares_too)
 TEST(settling_is_never_in_the_way_of_a_step)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     answer_badly(&sim, VERB_RELEASE_SPARE, OUTCOME_TRANSIENT, 9);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     sim_run(&sim, 5);
@@ -98,14 +84,14 @@ TEST(settling_is_never_in_the_way_of_a_step)
 TEST(a_job_that_lands_elsewhere_is_written_down_and_its_unused_spare_is_free_at_once)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.elsewhere = "n1-17";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VERIFYING, 600));
     sim_run(&sim, 1);
     CU_ASSERT_EQUAL(sim.releases, 1);
     CU_ASSERT_STRING_EQUAL(sim_node(&sim, "n0-16")->promised_to, "");
-    CU_ASSERT_TRUE(log_says(&sim, "placed_elsewhere"));
-    CU_ASSERT_TRUE(log_says(&sim, "other nodes than those promised: n0-16 -> n1-17"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "placed_elsewhere"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "other nodes than those promised: n0-16 -> n1-17"));
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->spares.count, 0);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->nodes_before.count, 0);
@@ -124,9 +110,9 @@ TEST(a_job_that_lands_elsewhere_is_written_down_and_its_unused_spare_is_free_at_
 TEST(a_job_that_lands_as_promised_needs_no_words)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
-    CU_ASSERT_FALSE(log_says(&sim, "The scheduler chose"));
+    CU_ASSERT_FALSE(sim_log_says(&sim, "The scheduler chose"));
     sim_done(&sim);
 }
 
@@ -134,11 +120,11 @@ TEST(a_named_placement_holds_the_other_free_places_back)
 {
     for (int is_named = 0; is_named < 2; is_named++) {
         struct sim sim;
-        lose_a_tray(&sim, is_named ? named : sim_enforce);
+        sim_open_with_lost_tray(&sim, is_named ? named : sim_enforce);
         CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
-        CU_ASSERT_EQUAL(log_says(&sim, "\"hold_others\":true"), is_named);
-        CU_ASSERT_EQUAL(log_says(&sim, "\"placement\":\"named\""), is_named);
-        CU_ASSERT_EQUAL(log_says(&sim, "\"placement\":\"scheduler\""), !is_named);
+        CU_ASSERT_EQUAL(sim_log_says(&sim, "\"hold_others\":true"), is_named);
+        CU_ASSERT_EQUAL(sim_log_says(&sim, "\"placement\":\"named\""), is_named);
+        CU_ASSERT_EQUAL(sim_log_says(&sim, "\"placement\":\"scheduler\""), !is_named);
         sim_done(&sim);
     }
 }
@@ -147,7 +133,7 @@ TEST(a_tray_that_is_not_ready_in_its_domain_is_waited_for_and_named)
 {
     struct sim sim;
     static const char words[] = "n0-16 to be ready in ComputeDomain train-0 (it is NotReady)";
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.waiting_for = words;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
     sim_run(&sim, 60);
@@ -161,7 +147,7 @@ TEST(a_tray_that_is_not_ready_in_its_domain_is_waited_for_and_named)
 TEST(a_restart_past_its_deadline_says_what_the_cluster_waited_for)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.restart_waits = true;
     sim.waiting_for = "the PodGroup to be enqueued";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_RESTARTING, 600));
@@ -169,21 +155,21 @@ TEST(a_restart_past_its_deadline_says_what_the_cluster_waited_for)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 900));
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
     CU_ASSERT_TRUE(
-        log_says(&sim, "the deadline of restarting passed; waited for the pods on n1-17"));
-    CU_ASSERT_TRUE(log_says(&sim, "Waits for the pods on n1-17"));
+        sim_log_says(&sim, "the deadline of restarting passed; waited for the pods on n1-17"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "Waits for the pods on n1-17"));
     sim_done(&sim);
 }
 
 TEST(where_no_spare_is_named_the_schedulers_choice_is_written_down)
 {
     struct sim sim;
-    lose_a_tray(&sim, without_spares);
+    sim_open_with_lost_tray(&sim, without_spares);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
     for (int r = 0; r < sim_ranks(&sim); r++)
         if (strcmp(sim.rank_node[r], "n0-03") == 0)
             sim.rank_node[r] = "n1-16";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
-    CU_ASSERT_TRUE(log_says(&sim, "The scheduler chose n0-03 -> n1-16"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "The scheduler chose n0-03 -> n1-16"));
     CU_ASSERT_EQUAL(sim.promises, 0);
     CU_ASSERT_EQUAL(sim.settles, 0);
     sim_done(&sim);
@@ -192,13 +178,13 @@ TEST(where_no_spare_is_named_the_schedulers_choice_is_written_down)
 TEST(a_promised_spare_that_fails_before_the_restart_is_chosen_again)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_TRANSIENT, 1);
     while (sim.bad_count > 0)
         sim_tick(&sim);
     sim_node(&sim, "n0-16")->gpus_missing = 1;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
-    CU_ASSERT_TRUE(log_says(&sim, "Promised spare n0-16 is not usable now: choosing again"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "Promised spare n0-16 is not usable now: choosing again"));
     CU_ASSERT_TRUE(sim_job_uses(&sim, "n0-17"));
     CU_ASSERT_EQUAL(sim.releases, 1);
     CU_ASSERT_EQUAL(sim.settles, 1);
@@ -228,7 +214,7 @@ TEST(one_restart_for_two_incidents_settles_the_spares_of_both)
 TEST(spares_of_a_restart_that_never_came_are_given_back_a_while_after_it_was_closed)
 {
     struct sim sim;
-    lose_a_tray(&sim, named);
+    sim_open_with_lost_tray(&sim, named);
     sim.swallow_restart = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 600));
     text_copy(sim.job_phase, sizeof sim.job_phase, "pending");

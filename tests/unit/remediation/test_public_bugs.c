@@ -1,7 +1,7 @@
 /* Bugs that public controllers had, each as the state that showed it and what must come out of it
  * here. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 static struct policy_set *roomy(void)
 {
@@ -16,20 +16,6 @@ static struct policy_set *draining(void)
     struct policy_set *set = sim_enforce();
     sim_insert_step(set, STEP_DRAIN, STEP_REQUEST_CHECKPOINT);
     return set;
-}
-
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
-static bool log_says(const struct sim *sim, const char *words)
-{
-    return strstr(sim->log.bytes, words) != NULL;
 }
 
 static void answer_badly(struct sim *sim, enum verb verb, enum outcome outcome, int count)
@@ -64,7 +50,7 @@ static void drain_in_silence(struct sim *sim)
 TEST(an_event_that_is_replayed_after_its_incident_was_closed_does_nothing)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     int64_t fault_ns = sim.now_ns;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     come_back(&sim, "n0-03");
@@ -85,7 +71,7 @@ TEST(an_event_that_is_replayed_after_its_incident_was_closed_does_nothing)
 TEST(a_drain_that_ends_after_a_person_took_the_node_back_is_no_success)
 {
     struct sim sim;
-    lose_a_tray(&sim, draining);
+    sim_open_with_lost_tray(&sim, draining);
     drain_in_silence(&sim);
     while (sim.bad_count > 0)
         sim_tick(&sim);
@@ -101,7 +87,7 @@ TEST(a_drain_that_ends_after_a_person_took_the_node_back_is_no_success)
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
     CU_ASSERT_EQUAL(sim.hand_overs, 0);
     CU_ASSERT_FALSE(sim_node(&sim, "n0-03")->cordoned);
-    CU_ASSERT_TRUE(log_says(&sim, "n0-03 was uncordoned by alice"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "n0-03 was uncordoned by alice"));
     sim_done(&sim);
 }
 
@@ -125,7 +111,7 @@ TEST(a_fault_right_behind_a_recovery_is_acted_on)
 TEST(a_fault_between_ready_and_the_end_of_the_repair_is_not_lost)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     come_back(&sim, "n0-03");
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VALIDATING, 60));
@@ -133,7 +119,7 @@ TEST(a_fault_between_ready_and_the_end_of_the_repair_is_not_lost)
     struct verdict again = sim_verdict(&sim, VERDICT_FAULT, SCOPE_TRAY, "n0-03");
     verdict_add_node(&again, "n0-03");
     sim_give(&sim, &again, "events");
-    CU_ASSERT_TRUE(log_says(&sim, "fail-validation"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "fail-validation"));
     sim_run(&sim, 590); /* the ten minutes begin anew */
     CU_ASSERT_FALSE(incident_has_ended(sim_incident(&sim, 1)));
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_DONE, 60));
@@ -143,13 +129,13 @@ TEST(a_fault_between_ready_and_the_end_of_the_repair_is_not_lost)
 TEST(a_call_that_was_cut_off_is_read_back_and_never_made_twice)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     answer_badly(&sim, VERB_RESTART_JOB, OUTCOME_UNKNOWN, 1);
     sim.poll_silent = true; /* nobody can say whether it happened */
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 1200));
     sim_run(&sim, 600);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
-    CU_ASSERT_TRUE(log_says(&sim, "the deadline of restarting passed"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "the deadline of restarting passed"));
     sim_done(&sim);
 }
 
@@ -197,14 +183,14 @@ TEST(what_recovered_while_the_breaker_was_open_is_not_judged_when_it_is_closed)
 TEST(a_cluster_that_answers_with_an_error_is_not_a_cluster_without_the_node)
 {
     struct sim sim;
-    lose_a_tray(&sim, draining);
+    sim_open_with_lost_tray(&sim, draining);
     drain_in_silence(&sim);
     while (sim.bad_count > 0)
         sim_tick(&sim);
     sim.world_known = false;
     sim_run(&sim, 120);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
-    CU_ASSERT_FALSE(log_says(&sim, "Not in the cluster"));
+    CU_ASSERT_FALSE(sim_log_says(&sim, "Not in the cluster"));
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->status, INCIDENT_OPEN);
     sim_done(&sim);
 }
@@ -230,7 +216,7 @@ TEST(a_persons_cordon_and_its_reason_are_left_alone_when_our_fault_clears)
 TEST(a_command_that_was_consumed_and_not_carried_out_is_given_again_once)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.restarts = 1;
     sim.restarts_max = 3;
     sim.answers_unknown = sim.loses_restart = true; /* the poll finds no trace of it */
@@ -241,7 +227,7 @@ TEST(a_command_that_was_consumed_and_not_carried_out_is_given_again_once)
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(starts_of(&sim, VERB_RESTART_JOB), 1);
     CU_ASSERT_EQUAL(sim.restarts, 2);
-    CU_ASSERT_TRUE(log_says(&sim, "The cluster knows nothing of INC-1/0/5/1"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "The cluster knows nothing of INC-1/0/5/1"));
     sim_done(&sim);
 }
 

@@ -1,7 +1,7 @@
 /* Restarts that cannot be made, that somebody else makes, that do not end, and where they lead
  * back to. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 /* The shipped rule for a job that does not get back to work: tell, and keep the samples. */
 static void add_page(struct policy_set *set)
@@ -36,25 +36,6 @@ static struct policy_set *approving(void)
     return sim_approve();
 }
 
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
-static bool waits_for(const struct sim *sim, const char *words)
-{
-    return strstr(sim_incident(sim, 1)->waiting_for, words) != NULL;
-}
-
-static bool log_says(const struct sim *sim, const char *words)
-{
-    return strstr(sim->log.bytes, words) != NULL;
-}
-
 static void set_phase(struct sim *sim, const char *phase)
 {
     text_copy(sim->job_phase, sizeof sim->job_phase, phase);
@@ -75,7 +56,7 @@ static void look(struct sim *sim, int seconds)
 TEST(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.refusal = "policy PodFailed:TerminateJob of the Job would end it";
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 60));
     int told = sim.notifies;
@@ -84,7 +65,7 @@ TEST(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned)
     CU_ASSERT_EQUAL(sim.promises, 0);
     CU_ASSERT_EQUAL(sim.notifies, told); /* told when the hold began, and once */
     CU_ASSERT_EQUAL(told, 2);
-    CU_ASSERT_TRUE(waits_for(&sim, "a person: no restart can be made: policy PodFailed"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "a person: no restart can be made: policy PodFailed"));
     sim.refusal = NULL;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
@@ -94,7 +75,7 @@ TEST(a_restart_that_would_be_refused_is_told_before_anything_is_cordoned)
 TEST(a_refusal_that_comes_up_behind_the_cordon_holds_the_restart)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.bad_verb = VERB_RESTART_JOB;
     sim.bad_outcome = OUTCOME_TRANSIENT;
     sim.bad_count = 1;
@@ -103,7 +84,7 @@ TEST(a_refusal_that_comes_up_behind_the_cordon_holds_the_restart)
     sim.refusal = "the Job is suspended by somebody";
     sim_run(&sim, 120);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_HOLDING);
-    CU_ASSERT_TRUE(waits_for(&sim, "suspended by somebody"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "suspended by somebody"));
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
     sim.refusal = NULL;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
@@ -114,14 +95,14 @@ TEST(a_job_that_has_ended_is_never_started_anew)
 {
     for (int finished = 0; finished < 2; finished++) {
         struct sim sim;
-        lose_a_tray(&sim, sim_enforce);
+        sim_open_with_lost_tray(&sim, sim_enforce);
         set_phase(&sim, finished ? "finished" : "failed");
         sim.refusal = finished ? NULL : "Job is Failed, no restart leads out of that";
         CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 60));
         CU_ASSERT_EQUAL(sim.cordons, 0);
         CU_ASSERT_EQUAL(sim.restarts_done, 0);
-        CU_ASSERT_TRUE(log_says(&sim, finished ? "has finished: there is nothing to restart"
-                                               : "has failed: Job is Failed"));
+        CU_ASSERT_TRUE(sim_log_says(&sim, finished ? "has finished: there is nothing to restart"
+                                                   : "has failed: Job is Failed"));
         sim_done(&sim);
     }
 }
@@ -129,7 +110,7 @@ TEST(a_job_that_has_ended_is_never_started_anew)
 TEST(a_failed_job_that_may_be_restarted_is)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     set_phase(&sim, "failed");
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.restarts_done, 1);
@@ -139,12 +120,12 @@ TEST(a_failed_job_that_may_be_restarted_is)
 TEST(a_restart_that_somebody_makes_already_is_joined_and_not_doubled)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     set_phase(&sim, "restarting");
     sim.restarts++;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 120));
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
-    CU_ASSERT_TRUE(log_says(&sim, "no second restart on top of it"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "no second restart on top of it"));
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_PLACING);
     struct action scheduler = {.verb = VERB_RESTART_JOB,
@@ -178,7 +159,7 @@ TEST(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident)
     CU_ASSERT_EQUAL(incident->severity, 1);
     CU_ASSERT_EQUAL(sim.notifies, 1);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
-    CU_ASSERT_TRUE(log_says(&sim, "does not get through; it waits for the PodGroup to be enq"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "does not get through; it waits for the PodGroup to be enq"));
     set_phase(&sim, "running");
     sim.stopped = false;
     sim.waiting_for = NULL;
@@ -188,21 +169,27 @@ TEST(a_restart_of_nobodys_incident_that_does_not_end_is_an_incident)
     sim_done(&sim);
 }
 
+/* There is no spare. */
+static void open_holding(struct sim *sim)
+{
+    sim_init(sim, 1, 1, 18, paging);
+    look(sim, 120);
+    sim_lose_tray(sim, "n0-03");
+    sim_run(sim, 6);
+    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
+    CU_ASSERT_TRUE(sim_until(sim, 1, PHASE_HOLDING, 100));
+}
+
 TEST(an_incident_that_is_open_tells_of_the_restart_that_does_not_end)
 {
     struct sim sim;
-    sim_init(&sim, 1, 1, 18, paging); /* no spare: it holds */
-    look(&sim, 120);
-    sim_lose_tray(&sim, "n0-03");
-    sim_run(&sim, 6);
-    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
-    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
+    open_holding(&sim);
     int told = sim.notifies;
     set_phase(&sim, "restarting");
     look(&sim, 20 * 60);
     CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
     CU_ASSERT_EQUAL(sim.notifies, told + 1);
-    CU_ASSERT_TRUE(log_says(&sim, "restart_stuck"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "restart_stuck"));
     sim_done(&sim);
 }
 
@@ -244,7 +231,7 @@ TEST(three_restarts_by_others_without_a_step_are_told_once)
         CU_ASSERT_EQUAL(remediation_incident_count(sim.core), cycle < 2 ? 0 : 1);
     }
     CU_ASSERT_EQUAL(sim.notifies, 1);
-    CU_ASSERT_TRUE(log_says(&sim, "The job was restarted 3 times without a new step"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "The job was restarted 3 times without a new step"));
     sim_done(&sim);
 }
 
@@ -267,7 +254,7 @@ TEST(restarts_with_steps_between_them_are_nobodys_business)
 TEST(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_PLACING, 200));
     const char *said = strstr(sim.log.bytes, "The job resumes from step 100; ");
     const char *acted = strstr(sim.log.bytes, "restart_job n0-03 -> n0-16");
@@ -275,12 +262,12 @@ TEST(where_the_job_resumes_from_and_what_is_lost_is_said_before_it_is_restarted)
     CU_ASSERT_PTR_NOT_NULL_FATAL(acted);
     CU_ASSERT_TRUE(said < acted);
     sim_done(&sim);
-    lose_a_tray(&sim, approving);
+    sim_open_with_lost_tray(&sim, approving);
     sim.checkpoint_time_ns = SIM_START + 100 * SECOND;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 100));
-    CU_ASSERT_TRUE(waits_for(&sim, "a person's approval to cordon the trays"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "a person's approval to cordon the trays"));
     sim_run(&sim, 5);
-    CU_ASSERT_TRUE(waits_for(&sim, "; the job resumes from step 100, saved 2027-"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "; the job resumes from step 100, saved 2027-"));
     sim_done(&sim);
 }
 
@@ -307,9 +294,10 @@ TEST(a_pod_of_a_gang_that_is_replaced_alone_is_an_incident_once_and_nothing_is_r
     CU_ASSERT_EQUAL(incident->kind, VERDICT_HANG);
     CU_ASSERT_EQUAL(incident->scope, SCOPE_JOB);
     CU_ASSERT_STRING_EQUAL(incident->source, "scheduler");
-    CU_ASSERT_TRUE(log_says(&sim, "gang_mixed"));
-    CU_ASSERT_TRUE(log_says(&sim, "1 of its 32 pods was made anew alone: llm-w-3; the others are "
-                                  "of an earlier start, and the job makes no step"));
+    CU_ASSERT_TRUE(sim_log_says(&sim, "gang_mixed"));
+    CU_ASSERT_TRUE(sim_log_says(&sim,
+                                "1 of its 32 pods was made anew alone: llm-w-3; the others are "
+                                "of an earlier start, and the job makes no step"));
     CU_ASSERT_EQUAL(sim.notifies, 1);
     CU_ASSERT_EQUAL(sim.restarts_done, 0);
     sim.made_anew = NULL; /* somebody restarted the whole of it */
@@ -338,18 +326,13 @@ TEST(a_gang_that_takes_the_new_pod_in_is_let_be)
 TEST(an_open_incident_tells_of_the_pod_that_was_replaced_alone)
 {
     struct sim sim;
-    sim_init(&sim, 1, 1, 18, paging); /* no spare: it holds */
-    look(&sim, 120);
-    sim_lose_tray(&sim, "n0-03");
-    sim_run(&sim, 6);
-    sim_accuse_tray(&sim, VERDICT_CRASH, "n0-03", "detector");
-    CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 100));
+    open_holding(&sim);
     int told = sim.notifies;
     sim.made_anew = ANEW;
     look(&sim, 300);
     CU_ASSERT_EQUAL(remediation_incident_count(sim.core), 1);
     CU_ASSERT_EQUAL(sim.notifies, told + 1);
-    CU_ASSERT_TRUE(log_says(&sim, ANEW));
+    CU_ASSERT_TRUE(sim_log_says(&sim, ANEW));
     sim_done(&sim);
 }
 

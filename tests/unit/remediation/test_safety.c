@@ -1,22 +1,13 @@
 /* What stands between a decision and an effect: modes, people, guards, budgets, unknown outcomes.
  */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 /* A crash of one tray that the core knows of; the job stands still. */
-static void lose_a_tray(struct sim *sim, struct policy_set *(*policies)(void))
-{
-    sim_init(sim, 2, 2, 16, policies);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
 TEST(observe_mode_records_what_it_would_have_done_and_ends_with_the_clear)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_observe);
+    sim_open_with_lost_tray(&sim, sim_observe);
     sim_run(&sim, 120);
     CU_ASSERT_EQUAL(sim.op_count, 0);
     CU_ASSERT_EQUAL(sim.decisions_not_executed, 8);
@@ -49,7 +40,7 @@ TEST(the_strictest_of_daemon_policy_and_rule_wins)
 TEST(approve_mode_tells_people_and_waits_for_one_of_them)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_approve);
+    sim_open_with_lost_tray(&sim, sim_approve);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 60));
     sim_run(&sim, 60);
     CU_ASSERT_EQUAL(sim.notifies, 2); /* the fault, and that a word is waited for */
@@ -67,7 +58,7 @@ TEST(approve_mode_tells_people_and_waits_for_one_of_them)
 TEST(an_approval_that_never_comes_is_escalated)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_approve);
+    sim_open_with_lost_tray(&sim, sim_approve);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_ESCALATED, 3700));
     CU_ASSERT_EQUAL(sim.cordons, 0);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_ABORT, "INC-1"), OK);
@@ -79,7 +70,7 @@ TEST(an_approval_that_never_comes_is_escalated)
 TEST(pause_blocks_new_actions_and_not_verification)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_PAUSE, NULL), OK);
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_HOLDING, 60));
     sim_run(&sim, 300);
@@ -104,7 +95,7 @@ TEST(each_guard_blocks_the_act_half_with_its_name)
                                         "store_down"};
     for (int guard = 0; guard < 4; guard++) {
         struct sim sim;
-        lose_a_tray(&sim, sim_enforce);
+        sim_open_with_lost_tray(&sim, sim_enforce);
         sim.guards = (struct remediation_guards){guard != 0, guard != 1, guard != 2, guard != 3};
         remediation_guards(sim.core, sim.guards, sim.now_ns);
         sim_run(&sim, 300);
@@ -121,7 +112,7 @@ TEST(each_guard_blocks_the_act_half_with_its_name)
 TEST(a_world_that_does_not_answer_is_not_acted_on)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.world_known = false;
     sim_run(&sim, 300);
     CU_ASSERT_EQUAL(sim.cordons, 0);
@@ -153,7 +144,7 @@ TEST(a_persons_uncordon_cancels_the_remediation)
 TEST(the_jobs_last_restart_needs_a_person_before_anything_is_cordoned)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.restarts = 2;
     sim.restarts_max = 3;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 60));
@@ -167,7 +158,7 @@ TEST(the_jobs_last_restart_needs_a_person_before_anything_is_cordoned)
 TEST(a_spent_restart_budget_is_never_overdrawn)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.restarts = 3;
     sim.restarts_max = 3;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_AWAITING_APPROVAL, 60));
@@ -207,7 +198,7 @@ TEST(decline_takes_our_own_cordon_off_and_leaves_anothers)
 TEST(an_unknown_outcome_is_polled_and_never_repeated)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.answers_unknown = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_REPAIRING, 600));
     CU_ASSERT_EQUAL(sim.cordons, 1);
@@ -223,7 +214,7 @@ TEST(an_unknown_outcome_is_polled_and_never_repeated)
 TEST(a_restart_that_the_cluster_knows_nothing_of_is_started_under_the_same_id)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     sim.answers_unknown = sim.loses_restart = true;
     sim_run(&sim, 12);
     sim.loses_restart = false;
@@ -277,7 +268,7 @@ static void settle_silently(struct sim *sim)
 TEST(a_transient_failure_is_tried_again_with_a_new_id_and_given_up_after_three)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     settle_silently(&sim);
     answer(&sim, VERB_NOTIFY, OUTCOME_SUCCEEDED);
     run_silent(&sim, 1);
@@ -297,7 +288,7 @@ TEST(a_transient_failure_is_tried_again_with_a_new_id_and_given_up_after_three)
 TEST(abort_leaves_the_cordon_and_gives_the_spare_back)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     settle_silently(&sim);
     answer(&sim, VERB_NOTIFY, OUTCOME_SUCCEEDED);
     run_silent(&sim, 1);
@@ -327,7 +318,7 @@ TEST(abort_leaves_the_cordon_and_gives_the_spare_back)
 TEST(an_action_that_never_answers_is_escalated_at_its_deadline)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     settle_silently(&sim);
     answer(&sim, VERB_NOTIFY, OUTCOME_SUCCEEDED);
     run_silent(&sim, 1);
@@ -341,7 +332,7 @@ TEST(an_action_that_never_answers_is_escalated_at_its_deadline)
 TEST(what_was_taken_back_may_not_start)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     settle_silently(&sim);
     const struct incident_action *action = incident_running_action(sim_incident(&sim, 1));
     CU_ASSERT_PTR_NOT_NULL_FATAL(action);
@@ -438,7 +429,7 @@ TEST(a_slow_verdict_waits_while_the_job_saves)
 TEST(notes_acks_and_fencing_are_kept_with_their_actor)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_observe);
+    sim_open_with_lost_tray(&sim, sim_observe);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_ACK, "INC-1"), OK);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_FENCED, "INC-1"), OK);
     CU_ASSERT_EQUAL(sim_say(&sim, COMMAND_NOTE, "INC-1"), OK);
@@ -450,7 +441,7 @@ TEST(notes_acks_and_fencing_are_kept_with_their_actor)
 TEST(a_deadline_is_always_known_while_something_is_open)
 {
     struct sim sim;
-    lose_a_tray(&sim, sim_enforce);
+    sim_open_with_lost_tray(&sim, sim_enforce);
     for (int i = 0; i < 200; i++) {
         sim_tick(&sim);
         const struct incident *incident = sim_incident(&sim, 1);

@@ -1,6 +1,6 @@
 /* What an incident says that it waits for while the cluster is at work on an action of ours. */
 #include "tests/harness/test.h"
-#include "tests/unit/remediation/sim.h"
+#include "tests/unit/remediation/sim_scenes.h"
 
 static const char PDB[] = "2 left: pod team/web-0 on n0-03 is kept by disruption budget team/web";
 
@@ -9,20 +9,6 @@ static struct policy_set *draining(void)
     struct policy_set *set = sim_enforce();
     sim_insert_step(set, STEP_DRAIN, STEP_CHOOSE_SPARE)->timeout_ns = 30 * MINUTE;
     return set;
-}
-
-static void lose_a_tray(struct sim *sim)
-{
-    sim_init(sim, 2, 2, 16, draining);
-    sim_run(sim, 120);
-    sim_lose_tray(sim, "n0-03");
-    sim_run(sim, 6);
-    sim_accuse_tray(sim, VERDICT_CRASH, "n0-03", "detector");
-}
-
-static bool waits_for(const struct sim *sim, const char *words)
-{
-    return strstr(sim_incident(sim, 1)->waiting_for, words) != NULL;
 }
 
 /* Runs until the start of the verb was asked for. */
@@ -40,7 +26,7 @@ static struct sim_op *until_started(struct sim *sim, enum verb verb)
 
 static void drain_without_answer(struct sim *sim, bool is_unknown)
 {
-    lose_a_tray(sim);
+    sim_open_with_lost_tray(sim, draining);
     sim->bad_verb = VERB_DRAIN;
     sim->unanswered = !is_unknown;
     sim->bad_outcome = OUTCOME_UNKNOWN;
@@ -59,10 +45,10 @@ TEST(a_drain_under_way_names_the_disruption_budget_that_keeps_a_pod)
     for (int is_unknown = 0; is_unknown < 2; is_unknown++) {
         struct sim sim;
         drain_without_answer(&sim, is_unknown);
-        CU_ASSERT_TRUE(waits_for(&sim, "the cluster to answer: drain"));
+        CU_ASSERT_TRUE(sim_waits_for(&sim, "the cluster to answer: drain"));
         sim_run(&sim, 15);
         CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_CORDONING);
-        CU_ASSERT_TRUE(waits_for(&sim, PDB));
+        CU_ASSERT_TRUE(sim_waits_for(&sim, PDB));
         CU_ASSERT_PTR_NOT_NULL(strstr(sim.records[1], PDB));
         sim_done(&sim);
     }
@@ -81,8 +67,8 @@ TEST(what_changes_with_every_poll_is_shown_at_once_and_recorded_once_a_minute)
             sim.poll_reason = words;
             sim_tick(&sim);
         }
-        CU_ASSERT_TRUE(waits_for(&sim, "drain: ") && waits_for(&sim, " pods are to end"));
-        CU_ASSERT_FALSE(waits_for(&sim, "600") || waits_for(&sim, "budget"));
+        CU_ASSERT_TRUE(sim_waits_for(&sim, "drain: ") && sim_waits_for(&sim, " pods are to end"));
+        CU_ASSERT_FALSE(sim_waits_for(&sim, "600") || sim_waits_for(&sim, "budget"));
         CU_ASSERT_TRUE(sim_incident(&sim, 1)->version - version <= 11);
         sim_run(&sim, 120);
         CU_ASSERT_PTR_NOT_NULL(strstr(sim.records[1], "drain: 1 pods are to end"));
@@ -99,7 +85,7 @@ TEST(an_answer_that_is_too_long_is_cut_and_an_empty_one_says_nothing)
     drain_without_answer(&sim, true);
     sim.poll_reason = words;
     sim_run(&sim, 15);
-    CU_ASSERT_TRUE(waits_for(&sim, "drain: xxx"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "drain: xxx"));
     CU_ASSERT_TRUE(strlen(sim_incident(&sim, 1)->waiting_for) < SENTENCE_BYTES);
     sim.poll_reason = "";
     sim_run(&sim, 15);
@@ -111,7 +97,7 @@ TEST(an_answer_that_is_too_long_is_cut_and_an_empty_one_says_nothing)
 TEST(a_poll_that_was_asked_before_the_start_was_answered_starts_nothing_again)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, draining);
     sim.bad_verb = VERB_CORDON;
     sim.unanswered = true;
     sim.poll_unanswered = true;
@@ -135,7 +121,7 @@ TEST(a_poll_that_was_asked_before_the_start_was_answered_starts_nothing_again)
 TEST(a_poll_while_the_start_is_under_way_ends_nothing)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, draining);
     sim.bad_verb = VERB_CORDON;
     sim.unanswered = true;
     struct sim_op *op = until_started(&sim, VERB_CORDON);
@@ -151,7 +137,7 @@ TEST(a_poll_while_the_start_is_under_way_ends_nothing)
 TEST(validated_hardware_behind_a_hand_over_that_is_not_answered_says_so)
 {
     struct sim sim;
-    lose_a_tray(&sim);
+    sim_open_with_lost_tray(&sim, draining);
     sim.bad_verb = VERB_HAND_OVER;
     sim.bad_outcome = OUTCOME_UNKNOWN;
     sim.bad_count = 1;
@@ -160,13 +146,13 @@ TEST(validated_hardware_behind_a_hand_over_that_is_not_answered_says_so)
     sim_node(&sim, "n0-03")->ready = true;
     CU_ASSERT_TRUE(sim_until(&sim, 1, PHASE_VALIDATING, 60));
     for (int i = 0; i < 60; i++) {
-        CU_ASSERT_TRUE(waits_for(&sim, "the cluster to answer: hand_over"));
+        CU_ASSERT_TRUE(sim_waits_for(&sim, "the cluster to answer: hand_over"));
         sim_tick(&sim);
     }
     CU_ASSERT_EQUAL(sim_incident(&sim, 1)->phase, PHASE_VALIDATING);
     sim.poll_silent = false;
     sim_run(&sim, 10);
-    CU_ASSERT_TRUE(waits_for(&sim, "the hardware to stay so until"));
+    CU_ASSERT_TRUE(sim_waits_for(&sim, "the hardware to stay so until"));
     sim_done(&sim);
 }
 
